@@ -1,0 +1,1 @@
+"""The HTTPS server that the API server calls."""

@@ -1,0 +1,1 @@
+"""Talking to the API server: session, requests, informer, lease, events."""

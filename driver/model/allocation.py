@@ -1,0 +1,78 @@
+"""What an allocation rests on and what is said about it.
+
+`Features` and `DeviceUse` go into the allocator, `Explanation` comes out of it. Nothing here decides.
+"""
+
+import msgspec
+
+from driver.model.ids import DeviceId
+from driver.model.quantity import Quantity
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True):
+    """Which parts of DRA the cluster serves; the names are those of Kubernetes' allocator."""
+
+    admin_access: bool = False
+    prioritized_list: bool = False
+    device_taints: bool = False
+    partitionable_devices: bool = False
+    device_binding_and_status: bool = False
+    consumable_capacity: bool = False
+    fractional_capacity_range: bool = False
+    list_type_attributes: bool = False
+    optional_node_operations: bool = False
+    derived_attributes: bool = False
+    compatibility_groups: bool = False
+
+
+class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in use of one device: all of it (`exclusive`), or shares of its capacity.
+
+    Admin access uses nothing and does not appear here. `consumed` is the sum over all shares.
+    """
+
+    exclusive: bool = False
+    shares: frozenset[str] = frozenset()
+    consumed: dict[str, Quantity] = {}
+
+
+class Term(msgspec.Struct, frozen=True):
+    """One summand of a score, in words a user understands."""
+
+    name: str
+    points: float
+
+
+class Score(msgspec.Struct, frozen=True):
+    """How good a choice is: more is better, and the terms add up to the total."""
+
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return sum(term.points for term in self.terms)
+
+
+class RunnerUp(msgspec.Struct, frozen=True):
+    """A choice that was possible and scored less, or the same and lost the tie."""
+
+    devices: tuple[DeviceId, ...]
+    score: Score
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """Why some devices were no candidates: a reason, how many, and one of them."""
+
+    reason: str
+    count: int
+    example: DeviceId | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why these devices: what they scored, what came next, what was out of the question."""
+
+    policy: str = "first-fit"
+    score: Score = Score()
+    runners_up: tuple[RunnerUp, ...] = ()
+    rejections: tuple[Rejection, ...] = ()

@@ -1,0 +1,32 @@
+"""Every name that users and other programs meet: driver, gate, annotations, labels, attributes."""
+
+DRIVER = "gpu.quadrant.dev"
+DOMAIN = "quadrant.dev"
+
+PLACEMENT_GATE = f"{DOMAIN}/placement"
+# Every pod of ours carries this label, so that the controller need not watch all pods.
+POD_LABEL = f"{DOMAIN}/placed"
+NODE_POLICY = f"{DOMAIN}/node-policy"
+GPU_POLICY = f"{DOMAIN}/gpu-policy"
+HAMI_NODE_POLICY = "hami.io/node-scheduler-policy"
+HAMI_GPU_POLICY = "hami.io/gpu-scheduler-policy"
+# What a pod asked for before it was translated, and which request serves which resource now.
+ORIGINAL_RESOURCES = f"{DOMAIN}/original-resources"
+EXTENDED_RESOURCES = f"{DOMAIN}/extended-resources"
+TEMPLATE_LABEL = f"{DOMAIN}/translated"
+# A value that never repeats; patched onto a claim to make the scheduler see it (design, rule 8),
+# and to fence off an answer that may still land (rule 4).
+FENCE = f"{DOMAIN}/fence"
+EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+
+# Attributes and capacities of a device; unqualified names are in the driver's own domain.
+UUID = "uuid"
+PRODUCT_NAME = "productName"
+INDEX = "index"
+NVLINK_GROUP = "nvlinkGroup"
+PCI_BUS_ID = "resource.kubernetes.io/pciBusID"
+PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
+NUMA_NODE = "resource.kubernetes.io/numaNode"
+MEMORY = "memory"
+CORES = "cores"

@@ -1,0 +1,1 @@
+"""The kubelet plugin of one node: inventory, slices, registration, prepare and unprepare."""

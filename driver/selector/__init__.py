@@ -1,0 +1,1 @@
+"""CEL selectors of devices: lexer, parser, checker, compiled closures. Pure."""

@@ -1,0 +1,1 @@
+"""What a cluster would do, without a cluster. Pure."""

@@ -1,0 +1,1 @@
+"""How objects of the API server become our data, and our decisions become patches. Pure."""
