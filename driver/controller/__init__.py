@@ -1,1 +1,1 @@
-"""The decisions of a running cluster: ledger, commit (GPU axis), placement (node axis), translation."""
+"""The decisions of a running cluster: ledger, commit, placement, translation."""

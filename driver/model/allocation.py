@@ -1,6 +1,6 @@
 """What an allocation rests on and what is said about it.
 
-`Features` and `DeviceUse` go into the allocator, `Explanation` comes out of it. Nothing here decides.
+`Features` and `DeviceUse` go into the allocator, `Explanation` comes out of it.
 """
 
 import msgspec
