@@ -6,9 +6,7 @@ A value is held as a whole number of nano units, so that every legal quantity is
 
 import re
 from functools import lru_cache
-from typing import Literal
-
-import msgspec
+from typing import Final, Literal
 
 from driver.model.errors import InvalidObjectError
 
@@ -28,14 +26,21 @@ _GRAMMAR = re.compile(
 _MAX_EXPONENT = 64
 
 
-class Quantity(msgspec.Struct, frozen=True, order=False, gc=False, eq=False):
+class Quantity:
     """An amount: `nano` is the exact value times 10^9; `format` is how it likes to be written.
 
-    Two quantities are equal when their values are, whatever their format.
+    Immutable. Two quantities are equal when their values are, whatever their format. A plain
+    class, because on the wire it is a string (`driver.wire.decode`), which no struct can be.
     """
 
-    nano: int
-    format: Format = "DecimalSI"
+    __slots__ = ("format", "nano")
+
+    def __init__(self, nano: int, form: Format = "DecimalSI") -> None:
+        self.nano: Final = nano
+        self.format: Final = form
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.nano == other.nano

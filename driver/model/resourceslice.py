@@ -97,7 +97,7 @@ class ResourcePool(ApiStruct, frozen=True, kw_only=True):
 
     name: str
     generation: int = 0
-    resource_slice_count: int = 1
+    resource_slice_count: int = 0
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True, kw_only=True):

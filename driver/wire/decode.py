@@ -4,8 +4,6 @@ Unknown fields are dropped here; who must understand an object completely asks
 `driver.wire.unknown`.
 """
 
-from collections.abc import Hashable
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,9 +22,14 @@ def _read(kind: type, value: object) -> object:
     raise NotImplementedError(f"no rule to read a {kind.__name__}")
 
 
-@lru_cache(maxsize=256)
-def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind, dec_hook=_read)
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    # lru_cache would lose the type.
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_read)
+    return _DECODERS[kind]
 
 
 def decode(kind: type[T], data: bytes | str | msgspec.Raw) -> T:
@@ -35,8 +38,7 @@ def decode(kind: type[T], data: bytes | str | msgspec.Raw) -> T:
     Raises `InvalidObjectError` naming the kind and the place in the document that is wrong.
     """
     try:
-        decoder: msgspec.json.Decoder[T] = _decoder(kind)
-        return decoder.decode(bytes(data) if isinstance(data, msgspec.Raw) else data)
+        return _decoder(kind).decode(bytes(data) if isinstance(data, msgspec.Raw) else data)
     except (msgspec.MsgspecError, InvalidObjectError, UnicodeDecodeError) as error:
         raise InvalidObjectError(f"{kind.__name__} cannot be read: {error}") from error
 
