@@ -45,7 +45,4 @@ def decode(kind: type[T], data: bytes | str | msgspec.Raw) -> T:
 
 def convert(kind: type[T], data: Any) -> T:
     """Read what YAML or JSON already parsed as `kind`; raises as `decode` does."""
-    try:
-        return msgspec.convert(data, kind, dec_hook=_read)
-    except (msgspec.MsgspecError, InvalidObjectError) as error:
-        raise InvalidObjectError(f"{kind.__name__} cannot be read: {error}") from error
+    return decode(kind, msgspec.json.encode(data))

@@ -6,7 +6,8 @@ an object asks here first, and keeps away from one with unknown fields.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -53,17 +54,21 @@ def _walk_mapping(kind: Any, value: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _struct(kind: Any) -> type[msgspec.Struct] | None:
-    for option in (kind, *get_args(kind)):
+    for option in _options(kind):
         if isinstance(option, type) and issubclass(option, msgspec.Struct):
             return option
     return None
 
 
 def _item_type(kind: Any) -> Any:
-    for option in (kind, *get_args(kind)):
+    for option in _options(kind):
         if get_origin(option) is tuple:
             return get_args(option)[0]
     return None
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 @lru_cache(maxsize=256)
