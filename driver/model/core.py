@@ -23,9 +23,10 @@ class NodeSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeStatus(ApiStruct, frozen=True, kw_only=True):
-    """What a node has to give."""
+    """What a node has to give, and which optional features its kubelet says it has."""
 
     allocatable: dict[str, Quantity] = {}
+    declared_features: tuple[str, ...] = ()
 
 
 class Node(ApiStruct, frozen=True, kw_only=True):

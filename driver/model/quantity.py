@@ -21,9 +21,9 @@ _GRAMMAR = re.compile(
     r"(?P<suffix>[eE][+-]?\d+|Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)?",
     re.ASCII,
 )
-# Larger exponents are legal text, but no value of the API needs them, and 10**999999999 would
-# take the process down.
-_MAX_EXPONENT = 64
+# Beyond so many digits a number is as good as endless, or as nothing: texts such as 1e999999999
+# are legal, and reading one must neither fail nor take the process down.
+_MAX_DIGITS = 60
 
 
 class Quantity:
@@ -75,34 +75,43 @@ def whole(units: int, form: Format = "DecimalSI") -> Quantity:
 
 @lru_cache(maxsize=65536)
 def parse(text: str) -> Quantity:
-    """Read a quantity; more than nano precision is rounded away from zero, as Kubernetes does.
+    """Read a quantity; what is finer than nano is rounded away from zero, as Kubernetes does.
 
     Raises `InvalidObjectError` with the text when it is none.
     """
     match = _GRAMMAR.fullmatch(text)
     if match is None or not (match["whole"] or match["fraction"]):
         raise InvalidObjectError(
-            f"quantity {text!r} cannot be read: expected a number with an optional suffix, "
+            f"quantity {text[:80]!r} cannot be read: expected a number with an optional suffix, "
             "such as 500m, 16Gi or 1e3"
         )
-    fraction = match["fraction"] or ""
-    digits = int((match["whole"] or "0") + fraction)
-    numerator, denominator, form = _scale(text, match["suffix"] or "")
-    scaled = digits * NANO * numerator
-    nano = -(-scaled // (denominator * 10 ** len(fraction)))
+    fraction = (match["fraction"] or "").rstrip("0")
+    digits = _bounded(match["whole"] + fraction[:_MAX_DIGITS])
+    numerator, denominator, form = _scale(match["suffix"] or "")
+    nano = -(-digits * NANO * numerator // (denominator * 10 ** len(fraction[:_MAX_DIGITS])))
+    if nano == 0 and fraction:
+        nano = 1
     return Quantity(-nano if match["sign"] == "-" else nano, form)
 
 
-def _scale(text: str, suffix: str) -> tuple[int, int, Format]:
+def _bounded(digits: str) -> int:
+    digits = digits.lstrip("0")
+    return 10**_MAX_DIGITS if len(digits) > 2 * _MAX_DIGITS else int(digits or "0")
+
+
+def _scale(suffix: str) -> tuple[int, int, Format]:
     if suffix in _BINARY:
         return 1024 ** _BINARY[suffix], 1, "BinarySI"
     form: Format = "DecimalSI"
     power = _DECIMAL.get(suffix)
     if power is None:
-        form, power = "DecimalExponent", int(suffix[1:])
-    if abs(power) > _MAX_EXPONENT:
-        raise InvalidObjectError(f"quantity {text!r} has an exponent beyond {_MAX_EXPONENT}")
+        form, power = "DecimalExponent", _exponent(suffix[1:])
     return (10**power, 1, form) if power >= 0 else (1, 10**-power, form)
+
+
+def _exponent(text: str) -> int:
+    power = min(_bounded(text.lstrip("+-")), _MAX_DIGITS)
+    return -power if text.startswith("-") else power
 
 
 def _canonical(nano: int, form: Format) -> str:
