@@ -1,0 +1,47 @@
+"""What a card is, as its hardware reports it, and the port through which cards are read.
+
+Knows nothing of Kubernetes: `driver.node.device` says what of a card is published.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+MIB = 1024 * 1024
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU. What the hardware does not tell is None and is left out when published."""
+
+    index: int
+    uuid: str
+    product_name: str
+    brand: str | None = None
+    architecture: str | None = None
+    # Bytes, as NVML reports the total: the sum that a workload can be promised.
+    memory: int
+    cuda_compute_capability: str | None = None
+    driver_version: str | None = None
+    cuda_driver_version: str | None = None
+    pci_bus_id: str | None = None
+    pcie_root: str | None = None
+    numa_node: int | None = None
+    # Cards of one node with the same group reach each other over NVLink; None: no link.
+    nvlink_group: str | None = None
+
+    def usable_memory(self) -> int:
+        """Bytes that are published: whole mebibytes, the step in which shares are given."""
+        return self.memory - self.memory % MIB
+
+
+class Inventory(Protocol):
+    """Where cards come from.
+
+    `cards` may block (the NVML library does), so it is called in a thread. It returns the cards
+    in the order of their index, raises `InventoryError` when the hardware cannot be read at all,
+    and may be called again at any time.
+    """
+
+    def cards(self) -> tuple[Card, ...]:
+        """All cards of this node, now."""
+        ...

@@ -1,0 +1,80 @@
+"""What the node plugin can be told. Read strictly: a name that is not here is refused.
+
+The command line and the chart fill this in; nothing else configures the plugin.
+"""
+
+from pathlib import PurePosixPath
+
+import msgspec
+
+from driver.model.names import DRIVER
+from driver.node.errors import SettingsError
+
+# A unix socket's path has 108 bytes in Linux (sockaddr_un), the last of which must be zero.
+SOCKET_PATH_MAX = 107
+
+
+class NodeSettings(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Settings of one plugin process."""
+
+    # The Kubernetes node that this process serves; also the name of its pool.
+    node_name: str
+    driver: str = DRIVER
+    # UID of the plugin's pod. It makes the sockets of two instances differ, so that the new one of
+    # a rolling update can start before the old one ends. Empty outside a pod.
+    pod_uid: str = ""
+    # COUNTxMODEL, such as 4xT4, publishes cards that are not there; empty reads NVML.
+    simulate: str = ""
+    # Several claims may hold one card, each with its part of memory and cores (KEP-5075).
+    shareable: bool = True
+    # None: in-cluster credentials, else KUBECONFIG, else the user's own file.
+    kubeconfig: str | None = None
+    # The kubelet's folders. `plugins_dir` holds the driver's socket and state, and must survive
+    # a reboot; the kubelet must see both under the same paths.
+    plugins_dir: str = "/var/lib/kubelet/plugins"
+    registry_dir: str = "/var/lib/kubelet/plugins_registry"
+    # Where this plugin writes CDI files; one of the container runtime's CDI folders.
+    cdi_dir: str = "/var/run/cdi"
+    # Where the NVIDIA Container Toolkit's CDI files may be.
+    vendor_cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
+    # How many claims are prepared at the same time.
+    parallel_claims: int = 8
+
+    def data_dir(self) -> PurePosixPath:
+        """The driver's own folder: its socket, the checkpoint, locks."""
+        return PurePosixPath(self.plugins_dir) / self.driver
+
+    def driver_socket(self) -> PurePosixPath:
+        """Where this instance serves DRAPlugin."""
+        return self.data_dir() / f"dra{self._instance()}.sock"
+
+    def registration_socket(self) -> PurePosixPath:
+        """Where the kubelet finds this instance."""
+        return PurePosixPath(self.registry_dir) / f"{self.driver}{self._instance()}-reg.sock"
+
+    def _instance(self) -> str:
+        return f"-{self.pod_uid}" if self.pod_uid else ""
+
+    def check(self) -> None:
+        """Raise `SettingsError` for what no value alone shows to be wrong."""
+        if not self.node_name:
+            raise SettingsError("nodeName is empty: give the name of the node this plugin runs on")
+        if self.parallel_claims < 1:
+            raise SettingsError(f"parallelClaims is {self.parallel_claims}: expected at least 1")
+        for name in ("plugins_dir", "registry_dir", "cdi_dir"):
+            if not getattr(self, name).startswith("/"):
+                raise SettingsError(f"{name} must be an absolute path, not {getattr(self, name)!r}")
+        for socket in (self.driver_socket(), self.registration_socket()):
+            _check_length(socket)
+
+
+def _check_length(socket: PurePosixPath) -> None:
+    length = len(bytes(str(socket), "utf-8"))
+    if length > SOCKET_PATH_MAX:
+        left = SOCKET_PATH_MAX - len(bytes(socket.name, "utf-8")) - 1
+        raise SettingsError(
+            f"socket path {socket} has {length} bytes, a unix socket takes {SOCKET_PATH_MAX}: "
+            f"with the name {socket.name} its folder may have {max(left, 0)} bytes"
+        )
