@@ -53,8 +53,10 @@ class Preconditions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     resource_version: str = ""
 
 
-class _DeleteOptions(msgspec.Struct, frozen=True):
+class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     preconditions: Preconditions
+    kind: str = "DeleteOptions"
+    api_version: str = "v1"
 
 
 _page_decoder = msgspec.json.Decoder(Page)

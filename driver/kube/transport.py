@@ -5,7 +5,7 @@ stale credentials. Where address and credentials come from is `driver.kube.sessi
 """
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -77,7 +77,7 @@ class Stream:
         """All of it, for an answer that turned out to be an error."""
         return await self._response.read()
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes, None]:
         """Each line as soon as its end is there, however long it is.
 
         Raises Unreachable when the connection breaks. What follows the last line end when the
