@@ -1,0 +1,200 @@
+"""With which arguments do etcd and the control plane run? Must not start them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import credentials, network
+from .credentials import Credentials
+from .layout import Layout
+from .state import Component, log_of
+
+SCHEDULER = "kube-scheduler"
+CONTROLLER_MANAGER = "kube-controller-manager"
+API_SERVER = "kube-apiserver"
+ETCD = "etcd"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The TCP ports of the control plane."""
+
+    etcd: int
+    etcd_peer: int
+    api: int
+    scheduler: int
+    controller_manager: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may choose about the control plane."""
+
+    feature_gates: str = ""
+    runtime_config: str = ""
+    qps: int | None = None
+    """Requests per second of scheduler and controller-manager; None keeps Kubernetes' defaults."""
+    json_storage: bool = False
+    """Objects are kept in etcd as JSON, so that a test can read their history from etcd itself."""
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """All that the arguments follow from."""
+
+    layout: Layout
+    bin: dict[str, str]
+    ports: Ports
+    credentials: Credentials
+    options: Options
+    host: str | None
+    """The address that nodes reach the API server at; None for a control plane alone."""
+    group: str
+
+    @property
+    def server(self) -> str:
+        """The API server as programs on this machine reach it."""
+        return f"https://127.0.0.1:{self.ports.api}"
+
+    @property
+    def etcd_url(self) -> str:
+        """The client URL of etcd."""
+        return f"http://127.0.0.1:{self.ports.etcd}"
+
+    def kubeconfig(self, name: str) -> Path:
+        """The kubeconfig of a component."""
+        return self.layout.pki / f"{name}.kubeconfig"
+
+
+def etcd(plane: ControlPlane) -> Component:
+    """etcd without fsync: its data is thrown away with the cluster."""
+    peer = f"http://127.0.0.1:{plane.ports.etcd_peer}"
+    return _component(
+        plane,
+        ETCD,
+        [
+            f"--data-dir={plane.layout.etcd}",
+            f"--listen-client-urls={plane.etcd_url}",
+            f"--advertise-client-urls={plane.etcd_url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--quota-backend-bytes=8589934592",
+            "--log-level=warn",
+        ],
+        health=f"{plane.etcd_url}/health",
+    )
+
+
+def api_server(plane: ControlPlane) -> Component:
+    """The API server.
+
+    etcd is never compacted, so that a test can replay the full history of an object. Services are
+    reached through their endpoints (aggregator routing), because there is no kube-proxy: admission
+    hooks work by Service as well as by URL.
+    """
+    files = plane.credentials.file
+    return _component(
+        plane,
+        API_SERVER,
+        [
+            f"--etcd-servers={plane.etcd_url}",
+            "--etcd-compaction-interval=0",
+            f"--secure-port={plane.ports.api}",
+            f"--tls-cert-file={files('apiserver.crt')}",
+            f"--tls-private-key-file={files('apiserver.key')}",
+            f"--client-ca-file={files('ca.crt')}",
+            f"--token-auth-file={files('tokens.csv')}",
+            "--anonymous-auth=false",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={files('service-account.pub')}",
+            f"--service-account-signing-key-file={files('service-account.key')}",
+            f"--service-cluster-ip-range={network.SERVICES}",
+            f"--kubelet-client-certificate={files('kubelet-client.crt')}",
+            f"--kubelet-client-key={files('kubelet-client.key')}",
+            "--kubelet-preferred-address-types=InternalIP",
+            "--enable-aggregator-routing",
+            "--allow-privileged",
+            *_addresses(plane),
+            *(["--storage-media-type=application/json"] if plane.options.json_storage else []),
+            *_flag("feature-gates", plane.options.feature_gates),
+            *_flag("runtime-config", plane.options.runtime_config),
+        ],
+        health=f"{plane.server}/readyz",
+    )
+
+
+def _addresses(plane: ControlPlane) -> list[str]:
+    if plane.host is None:
+        # A loopback address is refused for the endpoints of the Service kubernetes.
+        return ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+                "--endpoint-reconciler-type=none"]  # fmt: skip
+    return ["--bind-address=0.0.0.0", f"--advertise-address={plane.host}"]
+
+
+def scheduler(plane: ControlPlane) -> Component:
+    """kube-scheduler as Kubernetes ships it."""
+    return _client(plane, SCHEDULER, [], port=plane.ports.scheduler)
+
+
+def controller_manager(plane: ControlPlane) -> Component:
+    """kube-controller-manager with every default controller, each with an account of its own."""
+    files = plane.credentials.file
+    own = [
+        f"--service-account-private-key-file={files('service-account.key')}",
+        f"--root-ca-file={files('ca.crt')}",
+        "--use-service-account-credentials",
+    ]
+    return _client(plane, CONTROLLER_MANAGER, own, port=plane.ports.controller_manager)
+
+
+def write_kubeconfigs(plane: ControlPlane) -> None:
+    """Write the kubeconfigs of the administrator, the scheduler and the controller-manager."""
+    for path, user in (
+        (plane.layout.kubeconfig, credentials.ADMIN),
+        (plane.kubeconfig(SCHEDULER), credentials.SCHEDULER),
+        (plane.kubeconfig(CONTROLLER_MANAGER), credentials.CONTROLLER_MANAGER),
+    ):
+        credentials.write_kubeconfig(
+            path, credentials=plane.credentials, user=user, server=plane.server
+        )
+
+
+def _client(plane: ControlPlane, name: str, own: list[str], *, port: int) -> Component:
+    kubeconfig = plane.kubeconfig(name)
+    qps = plane.options.qps
+    rates = [] if qps is None else [f"--kube-api-qps={qps}", f"--kube-api-burst={2 * qps}"]
+    return _component(
+        plane,
+        name,
+        [
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            *own,
+            *rates,
+            *_flag("feature-gates", plane.options.feature_gates),
+        ],
+        health=f"https://127.0.0.1:{port}/healthz",
+    )
+
+
+def _flag(name: str, value: str) -> list[str]:
+    return [f"--{name}={value}"] if value else []
+
+
+def _component(
+    plane: ControlPlane, name: str, arguments: list[str], *, health: str
+) -> Component:
+    return Component(
+        name=name,
+        argv=(plane.bin[name], *arguments),
+        log=str(log_of(plane.layout, name)),
+        group=plane.group,
+        health=health,
+    )
