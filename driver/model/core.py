@@ -121,6 +121,8 @@ class PodSpec(ApiStruct, frozen=True, kw_only=True):
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     overhead: dict[str, Quantity] = {}
+    # For the pod as a whole (KEP-2837); it goes before what the containers add up to.
+    resources: ResourceRequirements = ResourceRequirements()
     scheduler_name: str = ""
     priority: int = 0
 
