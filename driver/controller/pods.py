@@ -18,10 +18,11 @@ from driver.controller import (
     translate_selectors,
     translate_template,
 )
+from driver.controller.cards import Card
 from driver.controller.policies import Defaults, Source
 from driver.controller.translate import Ask, ImpossibleRequestError, ResourceNames
 from driver.controller.translate_selectors import Wanted
-from driver.controller.translate_template import MIB, Asked, Card
+from driver.controller.translate_template import MIB, Asked
 from driver.model import names
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta

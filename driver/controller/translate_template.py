@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from driver.controller import translate_selectors
+from driver.controller.cards import Card
 from driver.controller.translate import MAX_DEVICES, Ask, ImpossibleRequestError
 from driver.controller.translate_selectors import Wanted
 from driver.model import names
@@ -43,13 +44,6 @@ TOUCH_AFTER = timedelta(minutes=15)
 # A template is in use from before its pod is stored, so a pod that nobody sees yet must be
 # thought of: it is there at the latest when the API server gives up its creation (34 s).
 UNUSED_AFTER = timedelta(hours=1)
-
-
-class Card(msgspec.Struct, frozen=True, order=True):
-    """One kind of card that is published: its memory in bytes, and its product name."""
-
-    memory: int
-    product_name: str
 
 
 class Asked(msgspec.Struct, frozen=True):

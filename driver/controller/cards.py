@@ -1,0 +1,34 @@
+"""Which kinds of cards the cluster publishes: what a percentage of a card can be a part of."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from driver.model import names
+from driver.model.resourceslice import Device, ResourceSlice
+
+
+class Card(msgspec.Struct, frozen=True, order=True):
+    """One kind of card: its memory in bytes, and its product name."""
+
+    memory: int
+    product_name: str
+
+
+def cards(slices: Iterable[ResourceSlice], driver: str) -> frozenset[Card]:
+    """The kinds of cards that a driver publishes; a device without a memory capacity is none."""
+    found = (
+        _card(device)
+        for item in slices
+        if item.spec.driver == driver
+        for device in item.spec.devices
+    )
+    return frozenset(card for card in found if card is not None)
+
+
+def _card(device: Device) -> Card | None:
+    memory = device.capacity.get(names.MEMORY)
+    if memory is None:
+        return None
+    product = device.attributes.get(names.PRODUCT_NAME)
+    return Card(memory.value.ceil(), (product.string if product else None) or "")
