@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from driver.node.errors import StorageError
 from driver.node.held import PreparedClaim
 
 # Raised only when an older plugin could not act rightly on what a newer one writes; fields are
@@ -22,7 +23,7 @@ VERSION = 1
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One change: `claim` is prepared or about to be; without it, claim `uid` is gone."""
 
-    version: int = VERSION
+    version: int
     uid: str
     claim: PreparedClaim | None = None
 
@@ -30,6 +31,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class _Line(msgspec.Struct, frozen=True):
     checksum: str
     record: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    version: int
 
 
 class DamagedLine(msgspec.Struct, frozen=True):
@@ -41,12 +46,12 @@ class DamagedLine(msgspec.Struct, frozen=True):
 
 def put(claim: PreparedClaim) -> Record:
     """The record that a claim is held."""
-    return Record(uid=claim.uid, claim=claim)
+    return Record(version=VERSION, uid=claim.uid, claim=claim)
 
 
 def drop(uid: str) -> Record:
     """The record that a claim is not held any more."""
-    return Record(uid=uid)
+    return Record(version=VERSION, uid=uid)
 
 
 def encode(record: Record) -> bytes:
@@ -56,11 +61,20 @@ def encode(record: Record) -> bytes:
 
 
 def decode(line: bytes) -> Record | DamagedLine:
-    """The record of a line without its line end."""
+    """The record of a line without its line end.
+
+    Raises `StorageError` for a record of a version that only a newer plugin understands.
+    """
     try:
         envelope = msgspec.json.decode(line, type=_Line)
         if envelope.checksum != _checksum(bytes(envelope.record)):
             return DamagedLine(line, "the checksum does not fit")
+        version = msgspec.json.decode(envelope.record, type=_Versioned).version
+        if version > VERSION:
+            raise StorageError(
+                f"the checkpoint has records of version {version}, this plugin understands "
+                f"{VERSION}: run the newer plugin, or drain the node and remove the checkpoint"
+            )
         return msgspec.json.decode(envelope.record, type=Record)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return DamagedLine(line, str(error))

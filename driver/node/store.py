@@ -68,7 +68,10 @@ class ClaimStore:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             changes = [change for change, _ in batch]
-            outcomes = await loop.run_in_executor(self._thread, self._outcomes, changes)
+            try:
+                outcomes = await loop.run_in_executor(self._thread, self._outcomes, changes)
+            except Exception as error:  # noqa: BLE001  (nobody may be left waiting)
+                outcomes = [error] * len(batch)
             for (_, done), outcome in zip(batch, outcomes, strict=True):
                 if outcome is None:
                     done.set_result(None)
@@ -186,7 +189,7 @@ class ClaimStore:
         return whole
 
     def _take_in(self, data: bytes) -> None:
-        damaged = [bad for line in data.splitlines() if (bad := self._book.apply(line))]
+        damaged = [bad for line in data.split(b"\n")[:-1] if (bad := self._book.apply(line))]
         self._size += len(data)
         if damaged:
             self._set_aside(damaged)

@@ -1,0 +1,101 @@
+"""The CDI files of our claims in one folder: written whole, removed, found again after a restart.
+
+Blocking; called in threads. What is in the files is `driver.node.cdi`'s business.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from driver.node import cdi
+from driver.node.errors import StorageError
+from driver.node.faults import FaultPoint, Reach, pass_by
+from driver.node.files import TEMPORARY, replace_file, sync_folder
+from driver.node.held import PreparedClaim
+
+# The container runtime may run as another user.
+_MODE = 0o644
+
+log = structlog.get_logger(__name__)
+
+
+class CdiFiles:
+    """One file per claim, in a folder that other drivers write to as well."""
+
+    def __init__(self, folder: Path, driver: str, *, reach: Reach = pass_by) -> None:
+        self._folder = folder
+        self._driver = driver
+        self._reach = reach
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, claim: PreparedClaim) -> None:
+        """Have the claim's file there, durable; one that is right already is left alone.
+
+        Raises `StorageError`; the file is then the old one or the new one.
+        """
+        path, data = self._path(claim.uid), cdi.document(self._driver, claim)
+        try:
+            if path.exists() and path.read_bytes() == data:
+                return
+            replace_file(
+                path,
+                data,
+                mode=_MODE,
+                before_rename=lambda: self._reach(FaultPoint.CDI_WRITTEN),
+                before_sync=lambda: self._reach(FaultPoint.CDI_IN_PLACE),
+            )
+        except OSError as error:
+            raise StorageError(f"CDI file {path} cannot be written: {error}") from error
+
+    def remove(self, uid: str) -> None:
+        """Have the claim's file gone, durable; raises `StorageError` when it is still there."""
+        path = self._path(uid)
+        try:
+            path.unlink(missing_ok=True)
+            sync_folder(self._folder)
+        except OSError as error:
+            raise StorageError(f"CDI file {path} cannot be removed: {error}") from error
+        self._reach(FaultPoint.CDI_REMOVED)
+
+    def exists(self, uid: str) -> bool:
+        """Whether the claim has a file."""
+        return self._path(uid).exists()
+
+    def claims(self) -> Iterator[PreparedClaim]:
+        """The claims that files were made for; a file that cannot be read is skipped."""
+        for path, uid in list(self._files()):
+            try:
+                claim = cdi.claim_of(path.read_bytes())
+            except (OSError, msgspec.MsgspecError) as error:
+                log.warning("CDI file cannot be read", file=str(path), error=str(error))
+                continue
+            if claim.uid == uid:
+                yield claim
+
+    def sweep(self, keep: frozenset[str]) -> tuple[str, ...]:
+        """Remove the files of all claims but `keep`, and what a crash left of writing them.
+
+        The caller holds the checkpoint's lock, so that no claim can become held meanwhile.
+        """
+        gone = tuple(path for path, uid in self._leftovers() if uid not in keep)
+        for path in gone:
+            path.unlink(missing_ok=True)
+        if gone:
+            sync_folder(self._folder)
+        return tuple(path.name for path in gone)
+
+    def _path(self, uid: str) -> Path:
+        return self._folder / cdi.file_name(self._driver, uid)
+
+    def _files(self) -> Iterator[tuple[Path, str]]:
+        prefix = cdi.file_prefix(self._driver)
+        for path in self._folder.glob(f"{prefix}*.json"):
+            yield path, path.name.removeprefix(prefix).removesuffix(".json")
+
+    def _leftovers(self) -> Iterator[tuple[Path, str]]:
+        yield from self._files()
+        prefix = f".{cdi.file_prefix(self._driver)}"
+        for path in self._folder.glob(f"{prefix}*{TEMPORARY}"):
+            yield path, path.name.removeprefix(prefix).partition(".json.")[0]

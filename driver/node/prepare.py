@@ -1,0 +1,131 @@
+"""How a claim becomes usable on this node, and stops being so: the order of the steps.
+
+Prepare: read the claim, reserve (checkpoint says "intent"), CDI file, checkpoint says "done".
+The reservation comes first, so that of two claims for one device only one ever has a file.
+Unprepare: CDI file, then the reservation; the device is free only when nothing points to it.
+Each step can be repeated, so that a call after a crash anywhere ends in the same state.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import structlog
+
+from driver.model.resourceclaim import ResourceClaim
+from driver.node import cdi
+from driver.node.cdifiles import CdiFiles
+from driver.node.checkpoint import Book, Record, drop, put
+from driver.node.claims import ClaimRef, NodeFacts, entry, usable_uid
+from driver.node.errors import DoubleUseError
+from driver.node.faults import FaultPoint, Reach, pass_by
+from driver.node.held import PreparedClaim, conflict
+from driver.node.store import ClaimStore
+
+# The claim as the API server has it now, None when there is none of that name.
+GetClaim = Callable[[str, str], Awaitable[ResourceClaim | None]]
+# Called for every claim that wanted what another one holds.
+OnDoubleUse = Callable[[ClaimRef, str], None]
+
+log = structlog.get_logger(__name__)
+
+
+class Preparer:
+    """Prepares and unprepares single claims; any number of calls may run at the same time."""
+
+    def __init__(
+        self,
+        store: ClaimStore,
+        files: CdiFiles,
+        *,
+        get_claim: GetClaim,
+        node: Callable[[], NodeFacts],
+        on_double_use: OnDoubleUse,
+        reach: Reach = pass_by,
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._get_claim = get_claim
+        self._node = node
+        self._on_double_use = on_double_use
+        self._reach = reach
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def prepare(self, asked: ClaimRef) -> tuple[cdi.AnswerDevice, ...]:
+        """Have the claim prepared, durably, and say with which CDI devices.
+
+        Idempotent: the same allocation gives the same answer and writes nothing again, but makes
+        up for a CDI file that is gone. Raises `ClaimRefusedError` when the claim must not be
+        prepared, `StorageError` when the disk does not take it, and what reading the claim raises.
+        """
+        async with self._turn(asked.uid):
+            claim = await self._get_claim(asked.namespace, asked.name)
+            node = self._node()
+            wanted = entry(asked, claim, node)
+            await self._reserve(asked, wanted)
+            await asyncio.to_thread(self._files.write, _done(wanted))
+            await self._store.apply(lambda book: _finish(book, wanted))
+            self._reach(FaultPoint.BEFORE_ANSWER)
+            return cdi.answer(node.driver, wanted)
+
+    async def unprepare(self, asked: ClaimRef) -> None:
+        """Have nothing left of the claim; what is gone already is no error.
+
+        Raises `StorageError` when the disk does not let go of it.
+        """
+        if not usable_uid(asked.uid):
+            return  # Nothing was ever prepared under such a name.
+        async with self._turn(asked.uid):
+            await asyncio.to_thread(self._files.remove, asked.uid)
+            await self._store.apply(lambda book: _release(book, asked.uid))
+            self._reach(FaultPoint.BEFORE_ANSWER)
+
+    async def _reserve(self, asked: ClaimRef, wanted: PreparedClaim) -> None:
+        try:
+            await self._store.apply(lambda book: _reserve(book, wanted))
+        except DoubleUseError as error:
+            self._on_double_use(asked, str(error))
+            raise
+
+    @asynccontextmanager
+    async def _turn(self, uid: str) -> AsyncIterator[None]:
+        """One call at a time for one claim."""
+        lock, users = self._turns.get(uid, (asyncio.Lock(), 0))
+        self._turns[uid] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._turns.pop(uid)
+            if users > 1:
+                self._turns[uid] = lock, users - 1
+
+
+def _done(claim: PreparedClaim) -> PreparedClaim:
+    return msgspec.structs.replace(claim, phase="done")
+
+
+def _reserve(book: Book, wanted: PreparedClaim) -> Record | None:
+    reason = conflict(wanted, book.rivals(wanted))
+    if reason is not None:
+        raise DoubleUseError(
+            f"claim {wanted} must wait: {reason}. Kubernetes allocated one device twice; it is "
+            "free again when the other claim's pods have ended"
+        )
+    held = book.get(wanted.uid)
+    if held is not None and _done(held) == _done(wanted):
+        return None
+    if held is not None and held.boot == wanted.boot:
+        # The kubelet asks only for claims that no running pod uses, so the old devices are free.
+        log.warning("claim was allocated anew without being unprepared", claim=str(wanted))
+    return put(wanted)
+
+
+def _finish(book: Book, wanted: PreparedClaim) -> Record | None:
+    done = _done(wanted)
+    return None if book.get(wanted.uid) == done else put(done)
+
+
+def _release(book: Book, uid: str) -> Record | None:
+    return None if book.get(uid) is None else drop(uid)

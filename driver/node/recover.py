@@ -1,0 +1,74 @@
+"""What a starting plugin makes of what the last one left: the checkpoint and the CDI files.
+
+Every step runs under the checkpoint's lock, so that a second instance cannot prepare meanwhile.
+"""
+
+import structlog
+
+from driver.node.cdifiles import CdiFiles
+from driver.node.checkpoint import Book, Record, drop, put
+from driver.node.errors import StorageError
+from driver.node.held import PreparedClaim
+from driver.node.store import Change, ClaimStore
+
+log = structlog.get_logger(__name__)
+
+
+def recover(store: ClaimStore, files: CdiFiles, *, boot: str) -> None:
+    """Have the CDI files of exactly the held claims there.
+
+    Checkpoint whole: files of claims that it does not know are removed, missing ones are made.
+    Checkpoint lost or damaged: the files are believed first, because a file stands for its claim
+    from before the first container starts until after the last has ended.
+
+    Raises `StorageError` when the checkpoint cannot be written. A CDI file that cannot be written
+    or removed is only logged: preparing its claim tries again.
+    """
+    if store.was_missing or store.was_damaged:
+        for described in list(files.claims()):
+            store.locked(_believe_file(described))
+    if store.was_damaged:
+        held: list[PreparedClaim] = []
+        store.locked(lambda book: held.extend(book.claims()))
+        for claim in held:
+            store.locked(_doubt(claim, files, boot))
+    store.locked(lambda book: _heal(book, files))
+    store.locked(lambda book: _sweep(book, files))
+
+
+def _believe_file(described: PreparedClaim) -> Change:
+    def change(book: Book) -> Record | None:
+        return put(described) if book.get(described.uid) is None else None
+
+    return change
+
+
+def _doubt(claim: PreparedClaim, files: CdiFiles, boot: str) -> Change:
+    """The line that a claim was released may be the damaged one; its file went before that.
+
+    The files of an earlier boot prove nothing: the folder is usually in memory.
+    """
+
+    def change(_book: Book) -> Record | None:
+        released = claim.boot == boot and claim.phase == "done" and not files.exists(claim.uid)
+        return drop(claim.uid) if released else None
+
+    return change
+
+
+def _heal(book: Book, files: CdiFiles) -> None:
+    for claim in book.claims():
+        try:
+            if claim.phase == "done" and not files.exists(claim.uid):
+                files.write(claim)
+                log.info("made a missing CDI file", claim=str(claim))
+        except StorageError as error:
+            log.warning("missing CDI file not made", claim=str(claim), error=str(error))
+
+
+def _sweep(book: Book, files: CdiFiles) -> None:
+    try:
+        for name in files.sweep(frozenset(claim.uid for claim in book.claims())):
+            log.info("removed the CDI file of a claim that is not prepared", file=name)
+    except OSError as error:
+        log.warning("CDI files not swept", error=str(error))

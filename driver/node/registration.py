@@ -1,0 +1,74 @@
+"""How the kubelet learns of this plugin: the Registration service, and sockets that can be served.
+
+The kubelet watches its registry folder and calls whatever socket appears there.
+"""
+
+from pathlib import Path, PurePosixPath
+
+import grpc.aio
+import structlog
+
+from driver._proto import pluginregistration_v1_pb2, pluginregistration_v1_pb2_grpc
+from driver.node.errors import NodeError
+from driver.node.service import SUPPORTED_SERVICES
+
+_PLUGIN_TYPE = "DRAPlugin"
+
+log = structlog.get_logger(__name__)
+
+
+class RegistrationService:
+    """Tells the kubelet the driver's name, its socket and the versions that it serves."""
+
+    def __init__(self, driver: str, endpoint: PurePosixPath) -> None:
+        self._driver = driver
+        self._endpoint = endpoint
+        # What the kubelet said last; None before it has said anything.
+        self.registered: bool | None = None
+
+    async def GetInfo(  # noqa: N802  (the service's name)
+        self,
+        _request: pluginregistration_v1_pb2.InfoRequest,
+        _context: grpc.aio.ServicerContext[object, object],
+    ) -> pluginregistration_v1_pb2.PluginInfo:
+        """Who we are."""
+        return pluginregistration_v1_pb2.PluginInfo(
+            type=_PLUGIN_TYPE,
+            name=self._driver,
+            endpoint=str(self._endpoint),
+            supported_versions=SUPPORTED_SERVICES,
+        )
+
+    async def NotifyRegistrationStatus(  # noqa: N802  (the service's name)
+        self,
+        request: pluginregistration_v1_pb2.RegistrationStatus,
+        _context: grpc.aio.ServicerContext[object, object],
+    ) -> pluginregistration_v1_pb2.RegistrationStatusResponse:
+        """What the kubelet made of it."""
+        self.registered = request.plugin_registered
+        if self.registered:
+            log.info("registered with the kubelet", driver=self._driver)
+        else:
+            log.error("the kubelet refused the plugin", driver=self._driver, error=request.error)
+        return pluginregistration_v1_pb2.RegistrationStatusResponse()
+
+
+def add_registration(server: grpc.aio.Server, service: RegistrationService) -> None:
+    """Have `server` answer as `service`."""
+    pluginregistration_v1_pb2_grpc.add_RegistrationServicer_to_server(service, server)
+
+
+def bind(server: grpc.aio.Server, socket: PurePosixPath) -> None:
+    """Have `server` listen on a socket of its own; one that a killed process left is replaced.
+
+    Raises `NodeError` when the path is taken by something else, or cannot be bound.
+    """
+    path = Path(socket)
+    if path.exists() and not path.is_socket():
+        raise NodeError(f"{path} is in the way: expected a unix socket or nothing; remove it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        path.unlink(missing_ok=True)
+        server.add_insecure_port(f"unix:{path}")
+    except (OSError, RuntimeError) as error:
+        raise NodeError(f"cannot listen on {path}: {error}") from error
