@@ -1,1 +1,1 @@
-"""What a cluster would do, without a cluster. Pure."""
+"""What the rest of Kubernetes does around us, without a cluster: pods, claims, first fit. Pure."""

@@ -1,0 +1,88 @@
+"""How much of each card is in use: what tables and pictures of nodes and GPUs are made from."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from driver.model import names
+from driver.model.allocation import DeviceUse
+from driver.model.ids import DeviceId
+from driver.model.resourceslice import Device
+
+_UNUSED = DeviceUse()
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """One card and what is in use of it; memory in bytes, cores in percent.
+
+    `shares` counts the claims that have a part of it; an exclusive card has one holder and no
+    shares, and all of it is in use.
+    """
+
+    node: str
+    device: DeviceId
+    index: int
+    uuid: str = ""
+    product: str = ""
+    nvlink_group: str = ""
+    memory: int = 0
+    memory_used: int = 0
+    cores_used: int = 0
+    shares: int = 0
+    exclusive: bool = False
+
+
+def card(node: str, device_id: DeviceId, device: Device, use: DeviceUse | None) -> Card:
+    """The picture of one published device with what is in use of it."""
+    use = use or _UNUSED
+    memory = _amount(device, names.MEMORY)
+    cores = _amount(device, names.CORES)
+    return Card(
+        node=node,
+        device=device_id,
+        index=index_of(device),
+        uuid=_text(device, names.UUID),
+        product=_text(device, names.PRODUCT_NAME),
+        nvlink_group=_text(device, names.NVLINK_GROUP),
+        memory=memory,
+        memory_used=memory if use.exclusive else _used(use, names.MEMORY),
+        cores_used=cores if use.exclusive else _used(use, names.CORES),
+        shares=len(use.shares),
+        exclusive=use.exclusive,
+    )
+
+
+def cards(
+    nodes: Iterable[tuple[str, Iterable[tuple[DeviceId, Device]]]],
+    usage: Mapping[DeviceId, DeviceUse],
+) -> tuple[Card, ...]:
+    """All cards of these nodes, node by node, in the order of their index."""
+    return tuple(
+        one
+        for node, devices in nodes
+        for one in sorted(
+            (card(node, name, device, usage.get(name)) for name, device in devices),
+            key=lambda found: (found.index, found.device),
+        )
+    )
+
+
+def index_of(device: Device) -> int:
+    """The card's place in its machine; -1 where the driver does not publish it."""
+    attribute = device.attributes.get(names.INDEX)
+    return -1 if attribute is None or attribute.int_ is None else attribute.int_
+
+
+def _text(device: Device, name: str) -> str:
+    attribute = device.attributes.get(name)
+    return "" if attribute is None else attribute.string or ""
+
+
+def _amount(device: Device, name: str) -> int:
+    capacity = device.capacity.get(name)
+    return 0 if capacity is None else capacity.value.ceil()
+
+
+def _used(use: DeviceUse, name: str) -> int:
+    consumed = use.consumed.get(name)
+    return 0 if consumed is None else consumed.ceil()
