@@ -4,11 +4,14 @@
 Knows statuses and the server's `Status` object; must not know how requests are sent or repeated.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from driver.model.errors import QuadrantError
 
 MAX_MESSAGE = 500
+_FIRST_SERVER_ERROR = 500
 
 
 class KubeError(QuadrantError):
@@ -128,16 +131,18 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 _status_decoder = msgspec.json.Decoder(Status)
 
 
-def api_error(what: str, status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:
+def api_error(what: str, status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """The error for an answer; `what` names the request ("GET /api/v1/nodes").
 
     A body that is no Status object (a proxy's page, say) is quoted as it is. Long texts are cut.
     """
     try:
         answer = _status_decoder.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         answer = Status(message=body[: MAX_MESSAGE + 1].decode(errors="replace"))
-    return _error(what, status, answer, retry_after)
+    # The API server writes seconds. A date, as a proxy may, is left to our own back-off.
+    wait = headers.get("Retry-After", "")
+    return _error(what, status, answer, float(wait) if wait.isdecimal() else None)
 
 
 def watch_error(what: str, status: Status) -> ApiError:
@@ -146,17 +151,15 @@ def watch_error(what: str, status: Status) -> ApiError:
 
 
 def _error(what: str, code: int, answer: Status, retry_after: float | None) -> ApiError:
-    message = answer.message.strip() or answer.reason or "no message"
+    message = answer.message.strip() or "no message"
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    kind = _BY_STATUS.get(code, Retryable if code >= 500 else ApiError)  # noqa: PLR2004 # HTTP
+    kind = _BY_STATUS.get(code, Retryable if code >= _FIRST_SERVER_ERROR else ApiError)
     if kind is Conflict and answer.reason == "AlreadyExists":
         kind = AlreadyExists
     causes = answer.details.causes if answer.details else ()
     return kind(
-        f"{what}: {code} {answer.reason}: {message}"
-        if answer.reason
-        else f"{what}: {code}: {message}",
+        f"{what}: {' '.join(filter(None, (str(code), answer.reason)))}: {message}",
         status=code,
         reason=answer.reason,
         causes=tuple(cause.reason for cause in causes),

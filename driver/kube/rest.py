@@ -8,7 +8,7 @@ Works on paths and bytes; what the bytes mean is the caller's business. The rule
 """
 
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 import msgspec
 
@@ -90,7 +90,7 @@ class Rest:
 
     async def pages(
         self, path: str, *, params: Mapping[str, str] | None = None, timeout: float = TIMEOUT
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """Read a list page by page, all pages from one moment.
 
         Without a resourceVersion in `params` the first page is read from a quorum of etcd. Raises
@@ -186,14 +186,7 @@ def _asked_delay(error: KubeError) -> float:
 def _body(request: Request, response: Response) -> bytes:
     if response.status < 300:  # noqa: PLR2004 # HTTP
         return response.body
-    wait = _retry_after(response.headers)
-    raise api_error(str(request), response.status, response.body, retry_after=wait)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    # The API server writes seconds. A date, as a proxy may, is left to our own back-off.
-    text = headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else None
+    raise api_error(str(request), response.status, response.headers, response.body)
 
 
 def _read_page(path: str, data: bytes) -> Page:

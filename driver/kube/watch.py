@@ -59,7 +59,8 @@ class Watch:
                 self._silence = silence
                 async with self._session.stream(self._path, params=self._params) as stream:
                     if stream.status != _OK:
-                        raise api_error(f"watch {self._path}", stream.status, await stream.body())
+                        what, body = f"watch {self._path}", await stream.body()
+                        raise api_error(what, stream.status, stream.headers, body)
                     async with aclosing(stream.lines()) as lines:
                         async for line in lines:
                             silence.reschedule(loop.time() + idle)
