@@ -14,7 +14,7 @@ from driver.allocator.outcome import Allocated, Unsatisfiable
 from driver.allocator.problem import Problem
 from driver.controller import results as remaking
 from driver.controller.cluster import Cluster
-from driver.controller.ledger import Answer
+from driver.controller.ledger import Answer, AnswerKey
 from driver.controller.proposal import Proposal, answer_key, node_of, ours
 from driver.model.allocation import Explanation
 from driver.model.errors import AllocationError
@@ -41,11 +41,13 @@ SCHEDULER_HAS_SEEN_S = 2.0
 class Allow(msgspec.Struct, frozen=True, kw_only=True):
     """Store the claim, changed by `patch`.
 
-    `results` is None where we say nothing: the write is not ours, or it cannot land.
+    `results` is empty where we say nothing: the write is not ours, or it cannot land.
     """
 
     patch: list[Operation] = []
-    results: Results | None = None
+    results: Results = ()
+    # The key of the answer that this call alone made, to take back if it never arrives (rule 6).
+    answer: AnswerKey | None = None
     explanation: Explanation | None = None
 
 
@@ -78,6 +80,7 @@ def decide(
     key = answer_key(proposal, cluster.driver)
     known = cluster.ledger.find(proposal.uid, key)
     if known is not None:
+        cluster.ledger.repeat(proposal.uid, key)
         return Allow(
             patch=remaking.patch(proposal.raw_results, known.results), results=known.results
         )
@@ -86,13 +89,10 @@ def decide(
         return ruling
     if isinstance(ruling, Deny):
         cluster.refusals[proposal.uid] = (now, ruling.reason)
-    elif ruling.results is not None:
-        cluster.ledger.answer(
-            Answer(
-                claim=proposal.key, uid=proposal.uid, key=key, results=ruling.results, at=now
-            )
-        )
-    return ruling
+        return ruling
+    answer = Answer(claim=proposal.key, uid=proposal.uid, key=key, results=ruling.results, at=now)
+    cluster.ledger.answer(answer)
+    return msgspec.structs.replace(ruling, answer=key)
 
 
 def _cannot_land(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
@@ -140,9 +140,7 @@ def _problem(proposal: Proposal, cluster: Cluster, node: NodeName, now: float) -
 def _keep(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
     """The scheduler's own choice, if nobody else has any of it."""
     mine = [result for result in proposal.results if result.driver == cluster.driver]
-    reason = remaking.overbooked(
-        mine, cluster.ledger.use_for(proposal.uid), cluster.inventory
-    )
+    reason = remaking.overbooked(mine, cluster.ledger.use_for(proposal.uid), cluster.inventory)
     if reason is not None:
         return _deny(proposal, cluster, reason, now)
     return Allow(results=proposal.results)
@@ -173,9 +171,7 @@ def _swap(
 
 
 def _deny(proposal: Proposal, cluster: Cluster, reason: str, now: float) -> Deny:
-    return Deny(
-        _sentence(proposal, reason), believed_free=_believed_free(proposal, cluster, now)
-    )
+    return Deny(_sentence(proposal, reason), believed_free=_believed_free(proposal, cluster, now))
 
 
 def _sentence(proposal: Proposal, reason: str) -> str:

@@ -42,6 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
     key: AnswerKey
     results: Results
     at: float
+    repeated: bool = False
 
 
 class _Hold(msgspec.Struct, frozen=True):
@@ -109,6 +110,17 @@ class Ledger:
         self._answers.setdefault(answer.uid, {})[answer.key] = answer
         self._book.put(_Hold(answer.uid, answer.key), answer.results)
 
+    def repeat(self, uid: ClaimUid, key: AnswerKey) -> None:
+        """The same answer was given again: it can no longer be taken back."""
+        answer = self._answers[uid][key]
+        self._answers[uid][key] = msgspec.structs.replace(answer, repeated=True)
+
+    def take_back(self, uid: ClaimUid, key: AnswerKey | None, now: float) -> None:
+        """This answer, given once, has certainly not arrived: nothing can come of it (rule 6)."""
+        answer = self.find(uid, key) if key is not None else None
+        if answer is not None and not answer.repeated:
+            self._drop_answer(uid, answer.key, now)
+
     def forget(self, uid: ClaimUid, version: int, now: float) -> None:
         """The claim was deleted at this version."""
         if version > self._newest(uid):
@@ -137,9 +149,7 @@ class Ledger:
 
     def quarantine(self, now: float) -> frozenset[DeviceId]:
         """Whole devices released so lately that the scheduler may not know yet (rule 7)."""
-        return frozenset(
-            device for device, at in self._released.items() if now - at < QUARANTINE_S
-        )
+        return frozenset(device for device, at in self._released.items() if now - at < QUARANTINE_S)
 
     def holder(self, device: DeviceId) -> Commitment | None:
         """The claim that was seen to hold this whole device, if there is one."""
@@ -155,6 +165,10 @@ class Ledger:
     def committed(self, uid: ClaimUid) -> Commitment | None:
         """The claim's allocation as last seen."""
         return self._committed.get(uid)
+
+    def seen(self, uid: ClaimUid) -> int:
+        """The newest version of the claim that is known; 0 when none is."""
+        return self._newest(uid)
 
     def overdue(self, now: float) -> tuple[Answer, ...]:
         """Answers that should have been seen by now; they need a live look (rule 4)."""

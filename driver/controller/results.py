@@ -100,9 +100,7 @@ def overbooked(
         by_device.setdefault(result.device_id(), []).append(result)
     for device, part in by_device.items():
         published = inventory.find(device)
-        reason = _overbooked(
-            device, part, use.get(device), published.device if published else None
-        )
+        reason = _overbooked(device, part, use.get(device), published.device if published else None)
         if reason is not None:
             return reason
     return None

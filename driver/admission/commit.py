@@ -1,0 +1,138 @@
+"""POST /commit: one answer to the API server about one status update of a claim.
+
+A thin shell around `driver.controller.commit.decide`: it asks whether we may answer at all, gives
+the decision its clock and its dice, and does what has to follow a refusal. When in doubt it
+refuses; the scheduler tries again.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from driver.admission.server import Allowed, Answer, Call, Denied
+from driver.controller.cluster import Cluster
+from driver.controller.commit import Allow, Deny, Ruling, decide
+from driver.controller.proposal import Proposal, read
+from driver.model import names
+from driver.model.errors import InvalidObjectError, QuadrantError
+from driver.model.ids import DeviceId, ObjectKey
+from driver.wire.admission import AdmissionRequest
+
+_log = structlog.get_logger(__name__)
+
+# Rule 8: how long the watch may take to show our mark, and how long the scheduler after that.
+MARK_SEEN_WITHIN_S = 2.0
+SCHEDULER_LAG_S = 0.3
+
+
+class Term(Protocol):
+    """Whether this process is the one that answers."""
+
+    def refusal(self, now: float) -> str | None:
+        """Why it is not (a sentence), or None when it is."""
+
+
+class Aftermath(Protocol):
+    """What follows a ruling and must not delay it. All calls return at once."""
+
+    def allocated(self, proposal: Proposal, ruling: Allow) -> None:
+        """Tell the user what was chosen and why."""
+
+    def denied(self, proposal: Proposal, ruling: Deny) -> None:
+        """Tell the user, and nominate a node that fits (rule 9)."""
+
+    def believed_free(self, devices: frozenset[DeviceId]) -> None:
+        """Keep the scheduler away from devices that it wrongly believes free (rule 10)."""
+
+
+class Claims(Protocol):
+    """The one write that a refusal may need."""
+
+    async def mark(self, claim: ObjectKey) -> int:
+        """Give the claim a new resource version by an annotation; that version."""
+
+
+class CommitHook:
+    """Answers `/commit`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        term: Term,
+        claims: Claims,
+        aftermath: Aftermath,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._term = term
+        self._claims = claims
+        self._aftermath = aftermath
+        self._clock = clock
+
+    async def review(self, request: AdmissionRequest, call: Call) -> Answer:
+        """The answer to one review; what it raises is a refusal (see `Route.fails_closed`)."""
+        try:
+            proposal = read(request)
+        except InvalidObjectError as error:
+            return Denied(f"claim {request.namespace}/{request.name} cannot be judged: {error}")
+        if proposal is None:
+            return Allowed()
+        ruling = self._rule(proposal, dry_run=request.dry_run)
+        if isinstance(ruling, Allow):
+            call.on_lost(
+                lambda: self._cluster.ledger.take_back(proposal.uid, ruling.answer, self._clock())
+            )
+            return self._allow(proposal, ruling, dry_run=request.dry_run)
+        if not request.dry_run:
+            await self._refuse(proposal, ruling)
+        return Denied(ruling.reason)
+
+    def _allow(self, proposal: Proposal, ruling: Allow, *, dry_run: bool) -> Answer:
+        # The deciding itself takes time; past the deadline another may already be answering.
+        refusal = self._term.refusal(self._clock())
+        if refusal is not None:
+            return Denied(f"claim {proposal.key}: {refusal}")
+        if ruling.explanation is not None and not dry_run:
+            self._aftermath.allocated(proposal, ruling)
+        return Allowed(tuple(ruling.patch))
+
+    def _rule(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
+        now = self._clock()
+        refusal = self._term.refusal(now)
+        if refusal is not None:
+            return Deny(f"claim {proposal.key}: {refusal}")
+        return decide(
+            proposal,
+            cluster=self._cluster,
+            now=now,
+            share_id=lambda: str(uuid.uuid4()),
+            dry_run=dry_run,
+        )
+
+    async def _refuse(self, proposal: Proposal, ruling: Deny) -> None:
+        _log.info("commit denied", claim=str(proposal.key), why=ruling.reason)
+        self._aftermath.denied(proposal, ruling)
+        if ruling.believed_free:
+            self._aftermath.believed_free(ruling.believed_free)
+        if names.EXTENDED_CLAIM in proposal.claim.metadata.annotations:
+            await self._let_the_scheduler_see(proposal)
+
+    async def _let_the_scheduler_see(self, proposal: Proposal) -> None:
+        """Rule 8: the scheduler must see a special claim before it deletes it.
+
+        Else its removal makes devices look free in the scheduler's book that are not.
+        """
+        try:
+            version = await self._claims.mark(proposal.key)
+            async with asyncio.timeout(MARK_SEEN_WITHIN_S):
+                # The ledger is pure and has no events; this wait is rare and short.
+                while self._cluster.ledger.seen(proposal.uid) < version:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            await asyncio.sleep(SCHEDULER_LAG_S)
+        except (QuadrantError, TimeoutError) as error:
+            _log.info("refused claim not marked", claim=str(proposal.key), why=str(error))

@@ -1,0 +1,77 @@
+"""The few writes to claims that the controller makes itself.
+
+Every one names the version that it rests on, or changes an annotation of ours only. The controller
+never allocates; it takes an allocation away in one case (`driver.controller.reaper`).
+"""
+
+import uuid
+
+import msgspec
+
+from driver.kube.errors import Conflict, NotFound
+from driver.kube.rest import Rest
+from driver.model import names
+from driver.model.ids import ObjectKey
+from driver.model.resourceclaim import ResourceClaim
+from driver.wire.decode import decode
+from driver.wire.patch import MERGE_PATCH
+
+TIMEOUT_S = 2.0
+
+
+def path(claim: ObjectKey, subresource: str = "") -> str:
+    """Where the API server keeps a claim."""
+    place = f"/apis/resource.k8s.io/v1/namespaces/{claim.namespace}/resourceclaims/{claim.name}"
+    return f"{place}/{subresource}" if subresource else place
+
+
+class ClaimWriter:
+    """Reads and writes single claims; raises `driver.kube.errors`."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def get(self, claim: ObjectKey) -> ResourceClaim | None:
+        """The claim as etcd has it now; None when there is none."""
+        try:
+            return decode(ResourceClaim, await self._rest.get(path(claim), timeout=TIMEOUT_S))
+        except NotFound:
+            return None
+
+    async def mark(self, claim: ObjectKey) -> int:
+        """Give the claim a new version by an annotation that never repeats; that version."""
+        return int((await self._patch(claim, {})).metadata.resource_version)
+
+    async def fence(self, claim: ObjectKey, uid: str, base: int) -> ResourceClaim | None:
+        """The same, if the claim is still at `base`: no write on top of it can land afterwards.
+
+        None when the claim has moved on, or is gone.
+        """
+        try:
+            return await self._patch(claim, {"uid": uid, "resourceVersion": str(base)})
+        except (Conflict, NotFound):
+            return None
+
+    async def deallocate(self, claim: ResourceClaim) -> bool:
+        """Take the allocation away, if the claim is still as given; whether that happened."""
+        place = ObjectKey(claim.metadata.namespace, claim.metadata.name)
+        precondition = {
+            "uid": claim.metadata.uid,
+            "resourceVersion": claim.metadata.resource_version,
+        }
+        body = {"metadata": precondition, "status": {"allocation": None, "reservedFor": None}}
+        try:
+            await self._rest.patch(
+                path(place, "status"), msgspec.json.encode(body), MERGE_PATCH, timeout=TIMEOUT_S
+            )
+        except (Conflict, NotFound):
+            return False
+        return True
+
+    async def _patch(self, claim: ObjectKey, precondition: dict[str, str]) -> ResourceClaim:
+        annotations = {names.FENCE: str(uuid.uuid4())}
+        body = {"metadata": {**precondition, "annotations": annotations}}
+        reply = await self._rest.patch(
+            path(claim), msgspec.json.encode(body), MERGE_PATCH, timeout=TIMEOUT_S
+        )
+        return decode(ResourceClaim, reply)
