@@ -23,7 +23,7 @@ class Cluster:
         self.features = features
         self.defaults = defaults
         self.ledger = Ledger()
-        self.inventory = Inventory()
+        self.inventory = Inventory(features)
         self.classes: dict[str, DeviceClass] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, ObjectMeta] = {}

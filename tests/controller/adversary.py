@@ -14,6 +14,7 @@ import msgspec
 from driver.allocator.inventory import Inventory
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.results import overbooked
+from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.quantity import whole
@@ -47,7 +48,7 @@ def _slice(node: str) -> ResourceSlice:
     return ResourceSlice(metadata=ObjectMeta(name=f"slice-{node}"), spec=spec)
 
 
-INVENTORY = Inventory()
+INVENTORY = Inventory(Features(consumable_capacity=True))
 for _node in NODES:
     INVENTORY.put_slice(_slice(_node))
 
