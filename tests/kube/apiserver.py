@@ -11,6 +11,7 @@ it; clear `answering` to stall. Watches: `drop_watches`, `bookmark`, `send_raw`,
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -50,7 +51,8 @@ class HangUpError(Exception):
 class ApiServer:
     """One server; use it as an async context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.objects = Objects()
         self.documents: dict[str, Json] = {"/version": {"major": "1", "minor": "37"}}
         self.faults: list[Fault] = []
@@ -71,10 +73,10 @@ class ApiServer:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.2)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
