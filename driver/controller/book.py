@@ -4,7 +4,7 @@ One question, answered for one device in constant time. It knows nothing of clai
 the ledger's part.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from driver.model.allocation import DeviceUse
@@ -14,6 +14,7 @@ from driver.model.resourceclaim import DeviceRequestAllocationResult
 
 K = TypeVar("K", bound=Hashable)
 Results = tuple[DeviceRequestAllocationResult, ...]
+Touched = Callable[[DeviceId], None]
 
 
 def total(results: Iterable[DeviceRequestAllocationResult]) -> DeviceUse | None:
@@ -37,9 +38,13 @@ def total(results: Iterable[DeviceRequestAllocationResult]) -> DeviceUse | None:
 
 
 class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
-    """Holds by key. As a mapping it tells what is in use of each device that is held at all."""
+    """Holds by key. As a mapping it tells what is in use of each device that is held at all.
 
-    def __init__(self) -> None:
+    `touched` is told of every device whose use has changed.
+    """
+
+    def __init__(self, touched: Touched | None = None) -> None:
+        self._touched = touched
         self._results: dict[K, Results] = {}
         self._holders: dict[DeviceId, dict[K, None]] = {}
         self._use: dict[DeviceId, DeviceUse] = {}
@@ -76,6 +81,8 @@ class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
             if device not in now_held:
                 self._let_go(device, key)
             self._add_up(device)
+            if self._touched is not None and self._use.get(device) != was:
+                self._touched(device)
             if was is not None and was.exclusive and device not in self._use:
                 freed.append(device)
         return tuple(freed)

@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from driver.controller.book import Book, Results
+from driver.controller.book import Book, Results, Touched
 from driver.model.allocation import DeviceUse
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import AllocationResult, ResourceClaim
@@ -63,8 +63,8 @@ class Commitment(msgspec.Struct, frozen=True):
 class Ledger:
     """Everything that is or may become taken. All methods are idempotent."""
 
-    def __init__(self) -> None:
-        self._book: Book[_Hold] = Book()
+    def __init__(self, touched: Touched | None = None) -> None:
+        self._book: Book[_Hold] = Book(touched)
         self._seen: dict[ClaimUid, int] = {}
         self._committed: dict[ClaimUid, Commitment] = {}
         self._answers: dict[ClaimUid, dict[AnswerKey, Answer]] = {}
@@ -169,6 +169,10 @@ class Ledger:
     def seen(self, uid: ClaimUid) -> int:
         """The newest version of the claim that is known; 0 when none is."""
         return self._newest(uid)
+
+    def answered(self, uid: ClaimUid) -> bool:
+        """Whether an allocation of this claim is on its way to etcd."""
+        return uid in self._answers
 
     def overdue(self, now: float) -> tuple[Answer, ...]:
         """Answers that should have been seen by now; they need a live look (rule 4)."""
