@@ -116,10 +116,14 @@ def _reserve(book: Book, wanted: PreparedClaim) -> Record | None:
     held = book.get(wanted.uid)
     if held is not None and _done(held) == _done(wanted):
         return None
-    if held is not None and held.boot == wanted.boot:
+    if held is not None and held.boot == wanted.boot and _shares(held) != _shares(wanted):
         # The kubelet asks only for claims that no running pod uses, so the old devices are free.
         log.warning("claim was allocated anew without being unprepared", claim=str(wanted))
     return put(wanted)
+
+
+def _shares(claim: PreparedClaim) -> list[tuple[str, str | None]]:
+    return [(device.device, device.share_id) for device in claim.devices]
 
 
 def _finish(book: Book, wanted: PreparedClaim) -> Record | None:

@@ -1,0 +1,199 @@
+"""The node plugin as a process: everything wired up, started, and ended in the right order."""
+
+import asyncio
+import secrets
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import grpc.aio
+import structlog
+
+from driver.kube.errors import NotFound
+from driver.kube.rest import Rest
+from driver.kube.session import open_session
+from driver.model.resourceclaim import ResourceClaim
+from driver.node import cdi
+from driver.node.card import Inventory
+from driver.node.cdifiles import CdiFiles
+from driver.node.claims import ClaimRef, NodeFacts
+from driver.node.device import device, device_name
+from driver.node.errors import NodeError, SettingsError
+from driver.node.faults import Reach, pass_by
+from driver.node.prepare import GetClaim, Preparer
+from driver.node.publish import Publisher
+from driver.node.recover import recover
+from driver.node.registration import RegistrationService, add_registration, bind
+from driver.node.service import ClaimWork, add_services
+from driver.node.settings import NodeSettings
+from driver.node.simulated import SimulatedInventory
+from driver.node.slices import API_VERSION
+from driver.node.store import ClaimStore
+from driver.node.turn import Turn
+from driver.node.vendor import vendor_devices
+from driver.wire.decode import decode
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Reading a claim must leave time for the rest within the kubelet's 45 seconds.
+_READ_TIMEOUT_S = 10.0
+_GRACE_S = 5.0
+_VENDOR_PERIOD_S = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+async def run(settings: NodeSettings) -> None:
+    """Serve the node until SIGTERM or SIGINT.
+
+    Raises `QuadrantError` when the plugin cannot start: wrong settings, cards that cannot be read,
+    a checkpoint that cannot be opened, no credentials, a socket that cannot be bound.
+    """
+    plugin = await asyncio.to_thread(NodePlugin, settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with open_session(settings.kubeconfig) as session:
+        await plugin.serve(Rest(session), stop)
+
+
+def inventory(settings: NodeSettings) -> Inventory:
+    """Where this node's cards come from; raises `SettingsError`."""
+    if settings.simulate:
+        return SimulatedInventory(settings.simulate, settings.node_name)
+    try:
+        from driver.node.nvml import NvmlInventory  # noqa: PLC0415  (an optional dependency)
+    except ImportError as error:
+        raise SettingsError(
+            "the NVML bindings are not installed: install quadrant-dra[nvml], or set simulate"
+        ) from error
+    return NvmlInventory()
+
+
+def claim_reader(rest: Rest) -> GetClaim:
+    """Reads single claims from the API server, never from a cache."""
+
+    async def get_claim(namespace: str, name: str) -> ResourceClaim | None:
+        path = f"/apis/{API_VERSION}/namespaces/{namespace}/resourceclaims/{name}"
+        try:
+            return decode(ResourceClaim, await rest.get(path, timeout=_READ_TIMEOUT_S))
+        except NotFound:
+            return None
+
+    return get_claim
+
+
+class NodePlugin:
+    """One instance. Making it does all that can fail locally, and starts nothing.
+
+    Blocks on disk and hardware: make it in a thread where there is an event loop.
+    """
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        *,
+        cards: Inventory | None = None,
+        boot: str | None = None,
+        reach: Reach = pass_by,
+    ) -> None:
+        settings.check()
+        self._settings = settings
+        self._reach = reach
+        self._cards = (cards or inventory(settings)).cards()
+        folder = Path(settings.data_dir())
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+            self._boot = boot or _BOOT_ID.read_text().strip()
+            self._files = CdiFiles(Path(settings.cdi_dir), settings.driver, reach=reach)
+            self._store = ClaimStore(folder / "claims.journal", reach=reach)
+            recover(self._store, self._files, boot=self._boot)
+            self._turn = Turn(folder, settings.pod_uid or secrets.token_hex(8))
+        except OSError as error:
+            raise NodeError(f"folders of the plugin cannot be used: {error}") from error
+        self._facts = self._read_facts()
+
+    async def serve(self, rest: Rest, stop: asyncio.Event) -> None:
+        """Serve the kubelet and publish the devices until `stop` is set, then end tidily.
+
+        The slices stay: a restart must not look like a node without GPUs.
+        """
+        work = ClaimWork(self._settings.parallel_claims)
+        publisher = Publisher(
+            rest,
+            driver=self._settings.driver,
+            node=self._settings.node_name,
+            may_publish=self._turn.mine,
+        )
+        shareable = self._settings.shareable
+        publisher.devices([device(card, shareable=shareable) for card in self._cards])
+        try:
+            async with AsyncExitStack() as servers:
+                await self._listen(servers, self._preparer(rest), work)
+                await self._until(stop, publisher)
+        finally:
+            await work.drain()
+            self._store.close()
+            self._turn.close()
+
+    async def _until(self, stop: asyncio.Event, publisher: Publisher) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks: list[asyncio.Task[None]] = [group.create_task(publisher.run())]
+            if not self._settings.simulate:
+                tasks.append(group.create_task(self._follow_vendor()))
+            await stop.wait()
+            log.info("ending; slices and prepared claims stay", node=self._settings.node_name)
+            for task in tasks:
+                task.cancel()
+
+    async def _listen(self, servers: AsyncExitStack, preparer: Preparer, work: ClaimWork) -> None:
+        """Have the driver's socket served before the kubelet is told of it; end in reverse."""
+        settings = self._settings
+        driver = grpc.aio.server()
+        add_services(driver, work, prepare=preparer.prepare, unprepare=preparer.unprepare)
+        bind(driver, settings.driver_socket())
+        await driver.start()
+        servers.push_async_callback(driver.stop, _GRACE_S)
+        registrar = grpc.aio.server()
+        service = RegistrationService(settings.driver, settings.driver_socket())
+        add_registration(registrar, service)
+        bind(registrar, settings.registration_socket())
+        await registrar.start()
+        servers.push_async_callback(registrar.stop, None)
+        servers.callback(Path(settings.registration_socket()).unlink, missing_ok=True)
+        log.info("serving", driver=settings.driver, node=settings.node_name, cards=len(self._cards))
+
+    def _preparer(self, rest: Rest) -> Preparer:
+        return Preparer(
+            self._store,
+            self._files,
+            get_claim=claim_reader(rest),
+            node=lambda: self._facts,
+            on_double_use=_report_double_use,
+            reach=self._reach,
+        )
+
+    def _read_facts(self) -> NodeFacts:
+        settings = self._settings
+        vendor: dict[str, str] = {}
+        if not settings.simulate:
+            uuids = [card.uuid for card in self._cards]
+            skip = cdi.file_prefix(settings.driver)
+            vendor = vendor_devices(settings.vendor_cdi_dirs, uuids, skip=skip)
+        return NodeFacts(
+            driver=settings.driver,
+            pool=settings.node_name,
+            boot=self._boot,
+            cards={device_name(card): card for card in self._cards},
+            vendor_devices=vendor,
+        )
+
+    async def _follow_vendor(self) -> None:
+        # The toolkit may describe the cards after this plugin has started, and again later.
+        while True:
+            await asyncio.sleep(_VENDOR_PERIOD_S)
+            self._facts = await asyncio.to_thread(self._read_facts)
+
+
+def _report_double_use(claim: ClaimRef, reason: str) -> None:
+    log.error("device allocated twice", claim=str(claim), reason=reason)
