@@ -1,29 +1,44 @@
 """What the controller knows of the cluster: one place, fed by watches, read by every decision."""
 
 from driver.allocator.inventory import Inventory
+from driver.controller.changes import Changes
+from driver.controller.footprint import footprint
 from driver.controller.ledger import Ledger
+from driver.controller.nominations import Nominations
+from driver.controller.occupancy import Occupancy
 from driver.controller.policies import Defaults, Policies, resolve
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
 from driver.model.core import Node, Pod
 from driver.model.deviceclass import DeviceClass
-from driver.model.ids import ClaimUid, ObjectKey
+from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 
 
 class Cluster:
     """The state of the cluster as far as the watches have told it.
 
-    The members are plain mappings that the watches fill in; only the ledger and the inventory have
-    rules of their own.
+    The watches fill it through the methods below, which note in `changes` what concerns placement.
+    `extended_resources` says whether the scheduler makes claims for extended resources (KEP-5004).
     """
 
-    def __init__(self, *, driver: str, features: Features, defaults: Defaults) -> None:
+    def __init__(
+        self,
+        *,
+        driver: str,
+        features: Features,
+        defaults: Defaults,
+        extended_resources: bool = True,
+    ) -> None:
         self.driver = driver
         self.features = features
         self.defaults = defaults
-        self.ledger = Ledger()
-        self.inventory = Inventory(features)
+        self.extended_resources = extended_resources
+        self.changes = Changes()
+        self.ledger = Ledger(self._device_touched)
+        self.inventory = Inventory(features, self._sight_touched)
+        self.nominations = Nominations(self._device_touched)
+        self.occupancy = Occupancy(self.changes.touch)
         self.classes: dict[str, DeviceClass] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, ObjectMeta] = {}
@@ -32,6 +47,64 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         # When a claim was refused last, and why.
         self.refusals: dict[ClaimUid, tuple[float, str]] = {}
+
+    # What the watches tell; every method may be told the same again
+
+    def put_node(self, node: Node) -> None:
+        """A node as it is now. What a kubelet merely confirms is no change."""
+        name = node.metadata.name
+        known = self.nodes.get(name)
+        self.nodes[name] = node
+        if known is None or _for_placement(known) != _for_placement(node):
+            self.changes.touch(name)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone."""
+        if self.nodes.pop(name, None) is not None:
+            self.changes.touch(name)
+
+    def put_class(self, device_class: DeviceClass) -> None:
+        """A class as it is now."""
+        known = self.classes.get(device_class.metadata.name)
+        self.classes[device_class.metadata.name] = device_class
+        if known is None or known.spec != device_class.spec:
+            self.changes.touch_all()
+
+    def remove_class(self, name: str) -> None:
+        """A class is gone."""
+        if self.classes.pop(name, None) is not None:
+            self.changes.touch_all()
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod as it is now. Bound or finished, it is expected nowhere any more."""
+        uid = pod.metadata.uid
+        self.pods[uid] = pod
+        if pod.finished:
+            self._leave(uid)
+        elif pod.spec.node_name:
+            self.nominations.drop(uid)
+            self.occupancy.put(uid, pod.spec.node_name, footprint(pod))
+
+    def remove_pod(self, uid: str) -> None:
+        """A pod is gone."""
+        self.pods.pop(uid, None)
+        self._leave(uid)
+
+    def put_claim(self, claim: ResourceClaim, now: float) -> None:
+        """A claim as it is now, at `now` of a monotonic clock in seconds."""
+        self.claims[ObjectKey(claim.metadata.namespace, claim.metadata.name)] = claim
+        self.ledger.observe(claim, now)
+        if claim.status.allocation is not None:
+            self.nominations.settle(claim)
+
+    def remove_claim(self, key: ObjectKey, uid: ClaimUid, version: int, now: float) -> None:
+        """A claim was deleted at this version. A successor of the same name stays."""
+        known = self.claims.get(key)
+        if known is not None and known.metadata.uid == uid:
+            del self.claims[key]
+        self.ledger.forget(uid, version, now)
+
+    # What follows
 
     def node(self, name: str) -> Node:
         """The node; one that is not seen yet has a name and nothing else."""
@@ -57,3 +130,24 @@ class Cluster:
             defaults=self.defaults,
             driver=self.driver,
         )
+
+    def _leave(self, uid: str) -> None:
+        self.nominations.drop(uid)
+        self.occupancy.drop(uid)
+
+    def _device_touched(self, device: DeviceId) -> None:
+        published = self.inventory.find(device)
+        if published is not None:
+            # A device that is not published changes nothing until it is, and then we are told.
+            self._sight_touched(published.slice.spec.node_name)
+
+    def _sight_touched(self, node: str | None) -> None:
+        if node:
+            self.changes.touch(node)
+        else:
+            self.changes.touch_all()
+
+
+def _for_placement(node: Node) -> tuple[object, ...]:
+    """The parts of a node that placement rests on."""
+    return node.metadata.labels, node.spec, node.status

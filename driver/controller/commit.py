@@ -92,6 +92,7 @@ def decide(
         return ruling
     answer = Answer(claim=proposal.key, uid=proposal.uid, key=key, results=ruling.results, at=now)
     cluster.ledger.answer(answer)
+    cluster.nominations.settle(proposal.claim)
     return msgspec.structs.replace(ruling, answer=key)
 
 

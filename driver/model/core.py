@@ -173,3 +173,8 @@ class Pod(ApiStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def finished(self) -> bool:
+        """Whether its containers have ended for good; it holds nothing of a node any more."""
+        return self.status.phase in ("Succeeded", "Failed")

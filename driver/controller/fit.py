@@ -1,0 +1,164 @@
+"""Whether a pod plainly cannot run on a node, apart from devices.
+
+Source of the rules: the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity,
+NodeResourcesFit and NodePorts. "Plainly": what is not sure here is left to the scheduler, which has
+the last word anyway.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from driver.allocator.nodes import selects
+from driver.controller.footprint import PODS, Footprint, footprint
+from driver.model.api import NodeSelector, Toleration
+from driver.model.core import Node, Pod, Taint
+from driver.model.errors import AllocationError
+from driver.model.quantity import Quantity
+
+_REPELLING = ("NoSchedule", "NoExecute")
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class Demands(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides on which nodes a pod can run, apart from its devices.
+
+    `by_devices` are the resources that DeviceClasses stand for (KEP-5004): where a node has none of
+    them itself, the scheduler makes a claim in their place.
+    """
+
+    footprint: Footprint
+    tolerations: tuple[Toleration, ...] = ()
+    node_selector: Mapping[str, str] = {}
+    affinity: NodeSelector | None = None
+    by_devices: tuple[str, ...] = ()
+
+
+class Unfit(msgspec.Struct, frozen=True):
+    """Why not: a reason that many nodes may share, and what would help on this one."""
+
+    reason: str
+    remedy: str
+
+
+def demands(pod: Pod, by_devices: Collection[str] = ()) -> Demands:
+    """What this pod demands of a node; `by_devices` as in `Demands`."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return Demands(
+        footprint=footprint(pod),
+        tolerations=pod.spec.tolerations,
+        node_selector=pod.spec.node_selector,
+        affinity=affinity.required if affinity else None,
+        by_devices=tuple(sorted(by_devices)),
+    )
+
+
+def unfit(wanted: Demands, node: Node, others: Iterable[Footprint]) -> Unfit | None:
+    """Why the pod plainly cannot run on the node; None when it may.
+
+    `others` is what the pods take that are on the node, or meant for it.
+    """
+    return (
+        _kept_away(wanted, node)
+        or _not_selected(wanted, node)
+        or _lacks_resources(wanted, node, others := tuple(others))
+        or _ports_taken(wanted, node, others)
+    )
+
+
+def _kept_away(wanted: Demands, node: Node) -> Unfit | None:
+    name = node.metadata.name
+    if node.spec.unschedulable and not _tolerated(_CORDONED, wanted.tolerations):
+        return Unfit("the node is cordoned", f"uncordon node {name}")
+    for taint in node.spec.taints:
+        if taint.effect in _REPELLING and not _tolerated(taint, wanted.tolerations):
+            text = f"{taint.key}={taint.value}" if taint.value else taint.key
+            return Unfit(
+                f"the node has taint {text}:{taint.effect}, which the pod does not tolerate",
+                f"tolerate the taint, or take it off node {name}",
+            )
+    return None
+
+
+def _tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    # Exists does; Gt and Lt (alpha, KEP-5471) and what else may come is for the scheduler to say.
+    return True
+
+
+def _not_selected(wanted: Demands, node: Node) -> Unfit | None:
+    name, labels = node.metadata.name, node.metadata.labels
+    for key, value in wanted.node_selector.items():
+        if labels.get(key) != value:
+            return Unfit(
+                f"the pod's nodeSelector wants label {key}={value}",
+                f"label node {name} so, or widen the nodeSelector",
+            )
+    if wanted.affinity is not None and not _selects(wanted.affinity, node):
+        return Unfit(
+            "the pod's required node affinity selects other nodes",
+            f"widen the affinity so that it selects node {name}",
+        )
+    return None
+
+
+def _selects(selector: NodeSelector, node: Node) -> bool:
+    try:
+        return selects(selector, node)
+    except AllocationError:
+        # An operator of a newer Kubernetes.
+        return True
+
+
+def _lacks_resources(wanted: Demands, node: Node, others: tuple[Footprint, ...]) -> Unfit | None:
+    allocatable = node.status.allocatable
+    if not allocatable:
+        # The node has not said yet what it has, or is only known from its slices.
+        return None
+    for resource, amount in wanted.footprint.resources.items():
+        has = allocatable[resource].nano if resource in allocatable else 0
+        if resource in wanted.by_devices:
+            if has:
+                return _device_plugin(resource, node)
+            continue
+        left = has - sum(other.resources.get(resource, 0) for other in others)
+        if 0 < amount > left:
+            return _too_little(resource, missing=amount - left, node=node)
+    return None
+
+
+def _device_plugin(resource: str, node: Node) -> Unfit:
+    return Unfit(
+        f"a device plugin gives {resource} there, so that there is no device to choose",
+        f"take the device plugin for {resource} off node {node.metadata.name}",
+    )
+
+
+def _too_little(resource: str, *, missing: int, node: Node) -> Unfit:
+    name = node.metadata.name
+    if resource == PODS:
+        return Unfit("the node has as many pods as it may run", f"end a pod on node {name}")
+    form = node.status.allocatable[resource].format if resource in node.status.allocatable else None
+    amount = Quantity(missing, form or "DecimalSI")
+    return Unfit(f"too little {resource} is left", f"free {amount} of {resource} on node {name}")
+
+
+def _ports_taken(wanted: Demands, node: Node, others: tuple[Footprint, ...]) -> Unfit | None:
+    taken = [port for other in others for port in other.ports]
+    for mine in wanted.footprint.ports:
+        if any(mine.clashes(other) for other in taken):
+            return Unfit(
+                f"host port {mine.port}/{mine.protocol} is taken",
+                f"end the pod on node {node.metadata.name} that holds port {mine.port}, "
+                "or use another",
+            )
+    return None
