@@ -22,7 +22,7 @@ from driver.controller.cards import Card
 from driver.controller.policies import Defaults, Source
 from driver.controller.translate import Ask, ImpossibleRequestError, ResourceNames
 from driver.controller.translate_selectors import Wanted
-from driver.controller.translate_template import MIB, Asked
+from driver.controller.translate_template import MIB, Asked, Phase
 from driver.model import names
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
@@ -279,8 +279,13 @@ def _asked(
         if ask is None:
             continue
         _check(container, ask, context)
-        sidecar = container.get("restartPolicy") == "Always"
-        yield Asked(container["name"], ask, runs_first=part == "initContainers" and not sidecar)
+        yield Asked(container["name"], ask, _phase(part, container))
+
+
+def _phase(part: str, container: Mapping[str, Any]) -> Phase:
+    if part == "containers":
+        return "main"
+    return "sidecar" if container.get("restartPolicy") == "Always" else "init"
 
 
 def _check(container: Mapping[str, Any], ask: Ask, context: ReviewContext) -> None:

@@ -3,7 +3,7 @@
 It knows the annotations and CEL's way of quoting; it does not know containers or claims.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -63,10 +63,10 @@ def read(annotations: Mapping[str, str]) -> Wanted:
             f"{_SHARED_MODE!r} does; take the annotation away or set it to that"
         )
     return Wanted(
-        types=tuple(map(_lower, _items(annotations, USE_TYPE))),
-        not_types=tuple(map(_lower, _items(annotations, NO_TYPE))),
-        uuids=_items(annotations, USE_UUID),
-        not_uuids=_items(annotations, NO_UUID),
+        types=_in_order(map(_lower, _items(annotations, USE_TYPE))),
+        not_types=_in_order(map(_lower, _items(annotations, NO_TYPE))),
+        uuids=_in_order(_items(annotations, USE_UUID)),
+        not_uuids=_in_order(_items(annotations, NO_UUID)),
         one_numa_node=annotations.get(NUMA_BIND, "").strip() in _TRUE,
     )
 
@@ -125,13 +125,15 @@ def _selector(expression: str, annotation: str) -> DeviceSelector:
     return DeviceSelector(cel=CelSelector(expression=expression))
 
 
-def _items(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The items of a comma separated list, sorted, each once; blanks are left out.
-
-    The order of the list means nothing, so pods that differ in it share a template.
-    """
+def _items(annotations: Mapping[str, str], name: str) -> Iterator[str]:
+    """The items of a comma separated list; blanks are left out."""
     parts = (part.strip() for part in annotations.get(name, "").split(","))
-    return tuple(sorted({part for part in parts if part}))
+    return (part for part in parts if part)
+
+
+def _in_order(items: Iterable[str]) -> tuple[str, ...]:
+    """Each item once, sorted: the order means nothing, and so pods share a template."""
+    return tuple(sorted(set(items)))
 
 
 def _lower(text: str) -> str:

@@ -8,7 +8,7 @@ templates does so on the decisions made here.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -46,15 +46,16 @@ TOUCH_AFTER = timedelta(minutes=15)
 UNUSED_AFTER = timedelta(hours=1)
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What one container asks for, and whether it runs alone, before all others.
+Phase = Literal["init", "sidecar", "main"]
+"""When a container runs: alone before all others, beside them from early on, or with the rest."""
 
-    An init container that restarts (a sidecar) does not: it keeps running.
-    """
+
+class Asked(msgspec.Struct, frozen=True):
+    """What one container asks for, and when it runs."""
 
     container: str
     ask: Ask
-    runs_first: bool = False
+    phase: Phase = "main"
 
 
 class Requests(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ def requests(
     Raises `ImpossibleRequestError` when that is more than one claim can hold, or a percentage
     of cards that are not known.
     """
-    shared = _share_out([item for item in asked if item.runs_first], asked)
+    shared = _share_out(asked)
     own = [item for item in asked if item.container not in shared]
     devices = sum(item.ask.count for item in own)
     if devices > MAX_DEVICES:
@@ -100,14 +101,16 @@ def requests(
     )
 
 
-def _share_out(first: Sequence[Asked], asked: Sequence[Asked]) -> dict[str, str]:
-    """For each container that runs first, the container whose request it can use.
+def _share_out(asked: Sequence[Asked]) -> dict[str, str]:
+    """For each init container that needs no request of its own, the container whose it uses.
 
     What the containers of the main phase hold is held anyway. Init containers follow each other,
-    so that one request can serve several; the one that covers most of the others holds it.
+    so that one request can serve several; the one that covers most of the others holds it. A
+    sidecar may run beside an init container, so that the two never share.
     """
     shared: dict[str, str] = {}
-    holders = [item for item in asked if not item.runs_first]
+    first = [item for item in asked if item.phase == "init"]
+    holders = [item for item in asked if item.phase == "main"]
     for item in sorted(first, key=lambda it: -sum(it.ask.covers(other.ask) for other in first)):
         holder = next((other for other in holders if other.ask.covers(item.ask)), None)
         if holder is None:
