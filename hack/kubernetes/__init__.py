@@ -1,4 +1,4 @@
-"""A real Kubernetes on one machine, without Docker: built from Go modules, torn down without a trace.
+"""A real Kubernetes on one machine, without Docker, built from Go modules, gone without a trace.
 
 ``hack/cluster`` is its command line. Only the standard library is used, so that it runs before any
 virtual environment exists.

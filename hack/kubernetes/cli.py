@@ -66,9 +66,9 @@ def _add_up(commands: Any) -> None:
     shape.add_argument("--nodes", default=_NODES, help=f"default {_NODES}")
     shape.add_argument("--control-plane-only", action="store_true", help="no nodes; needs no root")
     up.add_argument("--feature-gates", default="", metavar="A=true,...", help="for all components")
-    up.add_argument("--runtime-config", default="", metavar="API=true,...", help="of the API server")
+    up.add_argument("--runtime-config", default="", metavar="API=true,...", help="APIs to serve")
     up.add_argument("--qps", type=int, help="client limit of scheduler and controller-manager")
-    up.add_argument("--json-storage", action="store_true", help="etcd holds JSON, for tests to read")
+    up.add_argument("--json-storage", action="store_true", help="etcd holds JSON, for tests")
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +156,7 @@ def _restart(options: argparse.Namespace) -> int:
 def _kill(options: argparse.Namespace) -> int:
     name = f"SIG{options.signal.removeprefix('SIG').upper()}"
     if name not in signal.Signals.__members__:
-        raise ClusterError(f"{options.signal!r} is no signal: use KILL, TERM, STOP, CONT or another")
+        raise ClusterError(f"{options.signal!r} is no signal: use KILL, TERM, STOP or CONT")
 
     def send(_: state.State, part: state.Component) -> state.Component:
         if not process.send(part.process, signal.Signals[name]):

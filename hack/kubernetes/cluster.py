@@ -5,10 +5,8 @@ import fcntl
 import os
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from . import (
@@ -19,6 +17,7 @@ from . import (
     controlplane,
     credentials,
     image,
+    machines,
     network,
     node,
     packages,
@@ -31,7 +30,8 @@ from .errors import ClusterError
 from .layout import Layout, cache, clusters, layout
 from .network import Network
 from .progress import say, step
-from .state import Component, Node, State
+from .recorder import Recorder
+from .state import Component, State
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def up(request: Request) -> State:
             with step("removed what an earlier run left"):
                 _remove(place)
         try:
-            return _Start(request, place, programs).run()
+            return _bring_up(request, place, programs)
         except BaseException:
             say(f"  logs are in {place.logs} until the next up or down")
             raise
@@ -107,174 +107,78 @@ def _remove(place: Layout) -> None:
     if cgroup.usable():
         cgroup.remove(place.name)
     if not process.wait_gone(recorded, seconds=20):
-        raise ClusterError(f"processes of cluster {place.name} survive SIGKILL: see ps -eo pid,stat")
+        raise ClusterError(f"processes of cluster {place.name} survive SIGKILL: see ps")
     if found and found.network is not None:
         network.remove_interface(Network(found.network))
     if place.root.exists():
         shutil.rmtree(place.root)
-    if clusters().is_dir() and not any(clusters().iterdir()):
+    with suppress(OSError):  # other clusters, or none ever
         clusters().rmdir()
 
 
-@dataclass
-class _Start:
-    """One cluster on its way up: the state grows, and is on the disk before each step."""
-
-    request: Request
-    place: Layout
-    programs: dict[str, str]
-
-    def run(self) -> State:
-        """All steps; what takes long is started first and awaited last."""
-        self.place.logs.mkdir(parents=True)
-        self.network = self._choose_network()
-        self.plane = self._plan()
-        self.state = self._describe()
-        state.save(self.place, self.state)
-        token = self.plane.credentials.tokens[credentials.ADMIN]
-        with step("etcd, kube-apiserver, containerd"):
-            etcd = self._start(controlplane.etcd(self.plane))
-            component.wait_ready(etcd, token)
-            server = self._start(controlplane.api_server(self.plane))
-            self._start_machines()
-            component.wait_ready(server, token)
-        with step("kube-scheduler, kube-controller-manager, kubelet"):
-            started = [
-                self._start(controlplane.scheduler(self.plane)),
-                self._start(controlplane.controller_manager(self.plane)),
-                *(self._start_kubelet(one) for one in self.state.nodes),
-            ]
-            for part in started:
-                component.wait_ready(part, token)
-        with step("nodes ready, pods can be created"):
-            authority = self.plane.credentials.file("ca.crt")
-            names = [one.name for one in self.state.nodes]
-            api.wait_usable(self.plane.server, names, token=token, authority=authority)
-        return self.state
-
-    def _choose_network(self) -> Network | None:
-        if not self.request.nodes:
-            return None
-        return network.choose_network(self.request.name, network.routes())
-
-    def _plan(self) -> ControlPlane:
-        hosts = [self.network.host] if self.network else []
-        names = [spec.name for spec in self.request.nodes]
-        chosen = ports.choose_ports(self.request.name, 5, ports.is_free)
-        group = ""
-        if self.request.nodes or cgroup.usable():
-            cgroup.create(self.place.name, "control")
-            group = str(cgroup.procs_file(self.place.name, "control"))
-        plane = ControlPlane(
-            layout=self.place,
-            bin=self.programs,
-            ports=controlplane.Ports(*chosen),
-            credentials=credentials.make(self.place, hosts=hosts, nodes=names),
-            options=self.request.options,
-            host=self.network.host if self.network else None,
-            group=group,
-        )
-        controlplane.write_kubeconfigs(plane)
-        return plane
-
-    def _describe(self) -> State:
-        return State(
-            name=self.place.name,
-            kubernetes=self.request.kubernetes,
-            root=str(self.place.root),
-            kubeconfig=str(self.place.kubeconfig),
-            server=self.plane.server,
-            etcd=self.plane.etcd_url,
-            image=image.TEST,
-            network=self.network.index if self.network else None,
-            bin=self.programs,
-            nodes=tuple(
-                node.describe(self.place, spec, network=self.network, number=number)
-                for number, spec in enumerate(self.request.nodes)
-                if self.network
-            ),
-        )
-
-    def _start(self, part: Component) -> Component:
-        started = component.start(self.state, part)
-        self.state = self.state.replace(started)
-        state.save(self.place, self.state)
-        return started
-
-    def _start_machines(self) -> None:
-        """Namespaces, wires and containerd of every node, and the test image in each."""
-        if not self.network:
-            return
-        wires, switch = self.network, self._hold(node.switch(self.place))
-        network.build_switch(wires, switch)
-        runtimes = []
-        for number, one in enumerate(self.state.nodes):
-            self._prepare(one)
-            holder = self._hold(node.machine(self.place, one.name))
-            network.shell(holder, node.machine_script(self.place, one))
-            network.plug_node(wires, switch=switch, node=holder, number=number)
-            network.route_node(
-                wires, node=holder, number=number,
-                nodes=len(self.state.nodes), api_port=self.plane.ports.api,
-            )  # fmt: skip
-            runtimes.append(
-                self._start(node.containerd(self.place, one, bins=self.programs, holder=holder))
-            )
-        archive = image.archive(cache())
-        for one, runtime in zip(self.state.nodes, runtimes, strict=True):
-            component.wait_ready(runtime, "")
-            load_image(self.state, one, str(archive))
-
-    def _hold(self, part: Component) -> process.Identity:
-        """Start an idle process and wait until it is in namespaces of its own."""
-        started = self._start(part)
-        assert started.process is not None  # noqa: S101 - a component just started has one
-        own = os.stat("/proc/self/ns/net").st_ino
-        deadline = time.monotonic() + 10
-        while process.network_namespace(started.process) in (own, None):
-            if time.monotonic() > deadline or not process.alive(started.process):
-                raise ClusterError(f"{part.name} made no namespaces: see {part.log}")
-            time.sleep(0.01)
-        return started.process
-
-    def _prepare(self, one: Node) -> None:
-        config = node.kubelet_config(
-            cluster=self.place.name, node=one, authority=self.plane.credentials.file("ca.crt")
-        )
-        node.prepare(
-            self.place,
-            one,
-            image=image.SANDBOX,
-            bin_dir=os.path.dirname(self.programs["bridge"]),
-            kubelet_config=config,
-        )
-        assert self.network is not None  # noqa: S101 - nodes are only prepared with a network
-        credentials.write_kubeconfig(
-            self.place.node(one.name) / "kubelet.kubeconfig",
-            credentials=self.plane.credentials,
-            user=credentials.node_user(one.name),
-            server=f"https://{self.network.host}:{self.plane.ports.api}",
-        )
-
-    def _start_kubelet(self, one: Node) -> Component:
-        machine = self.state.component(f"machine/{one.name}")
-        assert machine is not None  # noqa: S101 - _start_machines came before
-        assert machine.process is not None  # noqa: S101 - as above
-        return self._start(
-            node.kubelet(
-                self.place, one, bins=self.programs, holder=machine.process,
-                feature_gates=self.request.options.feature_gates,
-            )  # fmt: skip
-        )
+def _bring_up(request: Request, place: Layout, programs: dict[str, str]) -> State:
+    """All steps: what takes long is started first and awaited last."""
+    place.logs.mkdir(parents=True)
+    wires = network.choose_network(request.name, network.routes()) if request.nodes else None
+    plane = _plan(request, place, programs=programs, wires=wires)
+    recorder = Recorder(place, _describe(request, plane, wires))
+    around = wires and machines.Surroundings(
+        wires, plane.credentials, plane.ports.api, request.options.feature_gates
+    )
+    token = plane.credentials.tokens[credentials.ADMIN]
+    with step("etcd, kube-apiserver, containerd"):
+        component.wait_ready(recorder.start(controlplane.etcd(plane)), token)
+        server = recorder.start(controlplane.api_server(plane))
+        holders = machines.start_runtimes(recorder, around) if around else {}
+        component.wait_ready(server, token)
+    with step("kube-scheduler, kube-controller-manager, kubelet"):
+        started = [recorder.start(controlplane.scheduler(plane)),
+                   recorder.start(controlplane.controller_manager(plane))]  # fmt: skip
+        started += machines.start_kubelets(recorder, around, holders) if around else []
+        for part in started:
+            component.wait_ready(part, token)
+    with step("nodes ready, pods can be created"):
+        names = [one.name for one in recorder.state.nodes]
+        authority = plane.credentials.file("ca.crt")
+        api.wait_usable(plane.server, names, token=token, authority=authority)
+    return recorder.state
 
 
-def load_image(found: State, one: Node, archive: str) -> None:
-    """Put the images of an OCI archive into one node's containerd."""
-    command = [found.bin["ctr"], "--address", one.containerd_socket, "--namespace", "k8s.io",
-               "images", "import", "--no-unpack", archive]  # fmt: skip
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise ClusterError(f"node {one.name} did not take {archive}: {done.stderr.strip()}")
+def _plan(
+    request: Request, place: Layout, *, programs: dict[str, str], wires: Network | None
+) -> ControlPlane:
+    """Choose ports, make credentials and the control group of the control plane."""
+    group = ""
+    if request.nodes or cgroup.usable():
+        cgroup.create(place.name, "control")
+        group = str(cgroup.procs_file(place.name, "control"))
+    names = [spec.name for spec in request.nodes]
+    plane = ControlPlane(
+        layout=place,
+        bin=programs,
+        ports=controlplane.Ports(*ports.choose_ports(request.name, 5, ports.is_free)),
+        credentials=credentials.make(place, hosts=[wires.host] if wires else [], nodes=names),
+        options=request.options,
+        host=wires.host if wires else None,
+        group=group,
+    )
+    controlplane.write_kubeconfigs(plane)
+    return plane
+
+
+def _describe(request: Request, plane: ControlPlane, wires: Network | None) -> State:
+    return State(
+        name=request.name,
+        kubernetes=request.kubernetes,
+        root=str(plane.layout.root),
+        kubeconfig=str(plane.layout.kubeconfig),
+        server=plane.server,
+        etcd=plane.etcd_url,
+        image=image.TEST,
+        network=wires.index if wires else None,
+        bin=plane.bin,
+        nodes=node.describe(plane.layout, request.nodes, network=wires) if wires else (),
+    )
 
 
 def change(name: str, part: str, action: Callable[[State, Component], Component]) -> None:

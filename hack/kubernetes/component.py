@@ -16,8 +16,8 @@ from .errors import ClusterError
 from .state import Component, State
 
 _TAIL = 15
-_GRACE = 15.0
-"""Seconds that a program gets to end by itself; the API server needs several."""
+_GRACE = 5.0
+"""Seconds to end by oneself. The API server would take a minute, waiting for idle clients."""
 
 
 def start(state: State, component: Component) -> Component:

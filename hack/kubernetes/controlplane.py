@@ -66,7 +66,7 @@ class ControlPlane:
 
 
 def etcd(plane: ControlPlane) -> Component:
-    """etcd without fsync: its data is thrown away with the cluster."""
+    """A single etcd without fsync: its data is thrown away with the cluster."""
     peer = f"http://127.0.0.1:{plane.ports.etcd_peer}"
     return _component(
         plane,
@@ -140,12 +140,17 @@ def scheduler(plane: ControlPlane) -> Component:
 
 
 def controller_manager(plane: ControlPlane) -> Component:
-    """kube-controller-manager with every default controller, each with an account of its own."""
+    """kube-controller-manager with every default controller, each with an account of its own.
+
+    Those accounts cost a hundred requests at the start: with the default burst of 30 it would be
+    usable 5 s later. The lasting rate is the default one.
+    """
     files = plane.credentials.file
     own = [
         f"--service-account-private-key-file={files('service-account.key')}",
         f"--root-ca-file={files('ca.crt')}",
         "--use-service-account-credentials",
+        *(["--kube-api-burst=200"] if plane.options.qps is None else []),
     ]
     return _client(plane, CONTROLLER_MANAGER, own, port=plane.ports.controller_manager)
 
@@ -188,9 +193,7 @@ def _flag(name: str, value: str) -> list[str]:
     return [f"--{name}={value}"] if value else []
 
 
-def _component(
-    plane: ControlPlane, name: str, arguments: list[str], *, health: str
-) -> Component:
+def _component(plane: ControlPlane, name: str, arguments: list[str], *, health: str) -> Component:
     return Component(
         name=name,
         argv=(plane.bin[name], *arguments),

@@ -1,4 +1,4 @@
-"""Which addresses does a cluster use, and how are its nodes wired? Must not start programs that stay.
+"""Which addresses does a cluster use, how are its nodes wired? Must not start what stays.
 
 Each cluster has one virtual switch in a network namespace of its own. The host is plugged into it
 with a single interface, each node with one. No rule is ever added to the host's packet filter, and
@@ -27,6 +27,7 @@ API_SERVICE = "10.96.0.1"
 
 NETWORKS = 100
 NODES = 100
+
 
 @dataclass(frozen=True)
 class Network:
@@ -148,9 +149,7 @@ def route_node(network: Network, *, node: Identity, number: int, nodes: int, api
 
 def remove_interface(network: Network) -> None:
     """Remove the host's interface, and with it its routes; nothing there is fine."""
-    subprocess.run(
-        ["ip", "link", "delete", network.interface], check=False, capture_output=True
-    )
+    subprocess.run(["ip", "link", "delete", network.interface], check=False, capture_output=True)
 
 
 def interface_exists(network: Network) -> bool:

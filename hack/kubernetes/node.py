@@ -9,6 +9,7 @@ both sides, because they are plain files of the same file system.
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,20 +53,21 @@ def _parse_node(text: str) -> NodeSpec:
     return NodeSpec(name, gpus)
 
 
-def describe(layout: Layout, spec: NodeSpec, *, network: Network, number: int) -> Node:
-    """The node's record."""
-    root = layout.node(spec.name)
-    kubelet = root / "kubelet"
-    return Node(
-        name=spec.name,
-        gpus=spec.gpus,
-        address=network.node(number),
-        pod_subnet=network.pods(number),
-        kubelet_dir=str(kubelet),
-        plugins_dir=str(kubelet / "plugins"),
-        registry_dir=str(kubelet / "plugins_registry"),
-        cdi_dir=str(root / "cdi"),
-        containerd_socket=str(root / "containerd.sock"),
+def describe(layout: Layout, specs: Sequence[NodeSpec], *, network: Network) -> tuple[Node, ...]:
+    """The records of all nodes; their order decides their addresses."""
+    return tuple(
+        Node(
+            name=spec.name,
+            gpus=spec.gpus,
+            address=network.node(number),
+            pod_subnet=network.pods(number),
+            kubelet_dir=str(layout.node(spec.name) / "kubelet"),
+            plugins_dir=str(layout.node(spec.name) / "kubelet" / "plugins"),
+            registry_dir=str(layout.node(spec.name) / "kubelet" / "plugins_registry"),
+            cdi_dir=str(layout.node(spec.name) / "cdi"),
+            containerd_socket=str(layout.node(spec.name) / "containerd.sock"),
+        )
+        for number, spec in enumerate(specs)
     )
 
 
@@ -198,7 +200,7 @@ def kubelet_config(*, cluster: str, node: Node, authority: str) -> str:
 
 
 def _containerd_config(node: Node, *, root: Path, image: str, bins: str) -> str:
-    """containerd's configuration.
+    """The configuration of containerd.
 
     The native snapshotter copies instead of overlaying: it works on any file system, and the test
     image is one small file. OOM scores are kept at what root may set without CAP_SYS_RESOURCE,

@@ -23,7 +23,8 @@ NODES = CONTROL_PLANE | {
 def missing(programs: dict[str, str]) -> list[str]:
     """The packages whose program is not on the path, sorted."""
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-    return sorted({pkg for program, pkg in programs.items() if not shutil.which(program, path=path)})
+    absent = (program for program in programs if not shutil.which(program, path=path))
+    return sorted({programs[program] for program in absent})
 
 
 def ensure(programs: dict[str, str]) -> None:
@@ -33,7 +34,8 @@ def ensure(programs: dict[str, str]) -> None:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise ClusterError(
-            f"programs are missing; install them with:\n  sudo apt-get install -y {' '.join(wanted)}"
+            "programs are missing; install them with:\n"
+            f"  sudo apt-get install -y {' '.join(wanted)}"
         )
     with step(f"Debian packages {' '.join(wanted)}"):
         _apt(["update"])

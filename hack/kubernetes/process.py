@@ -48,10 +48,10 @@ def identify(pid: int) -> Identity | None:
     return None if state in "ZX" else Identity(boot(), pid, start)
 
 
-def network_namespace(process: Identity) -> int | None:
-    """The inode of the network namespace that it is in; None when it is gone."""
+def network_namespace(pid: int) -> int | None:
+    """The inode of the network namespace that a process is in; None when it is gone."""
     try:
-        return os.stat(f"/proc/{process.pid}/ns/net").st_ino
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino
     except (FileNotFoundError, ProcessLookupError):
         return None
 

@@ -6,7 +6,6 @@ before each step whose traces must be found again, so that a crash at any point 
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,7 @@ def save(layout: Layout, state: State) -> None:
     """Write the state so that a reader sees the old or the new one, never half of it."""
     part = layout.state.with_suffix(".part")
     part.write_text(json.dumps(dataclasses.asdict(state), indent=2) + "\n", encoding="utf-8")
-    os.replace(part, layout.state)
+    part.replace(layout.state)
 
 
 def load(layout: Layout) -> State | None:

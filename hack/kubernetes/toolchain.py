@@ -39,7 +39,8 @@ def required(go_mod: str) -> tuple[int, ...]:
 
 def parse_version(text: str) -> tuple[int, ...]:
     """``go1.26.8`` or ``1.26.8`` as numbers; a suffix such as ``rc1`` is left out."""
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("rc")[0].split("-")[0])[:3])
+    found = re.match(r"(?:go)?(\d+(?:\.\d+)*)", text)
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def environment() -> dict[str, str]:
