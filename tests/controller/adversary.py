@@ -295,14 +295,23 @@ class World:
             self.ledger.observe(_claim(answer.uid, self.etcd[answer.uid]), self.now)
 
     def take_over(self) -> None:
-        """Rule 5: another leader with an empty ledger waits, lists, and only then answers."""
-        self.now = max(self.now, self.last_answer + TAKEOVER_WAIT_S)
+        """Rule 5: another leader with an empty ledger waits, or fences; then it answers."""
         self.ledger = Ledger()
         self.ledger_news.clear()
         self.told.clear()
+        if self.chance.random() < 0.5:
+            self.now = max(self.now, self.last_answer + TAKEOVER_WAIT_S)
+        else:
+            self.fence_all()
         for name, stored in self.etcd.items():
             self.told.append((name, stored, stored.version))
             self._tell(self.told[-1])
+
+    def fence_all(self) -> None:
+        """Every claim that is free gets a new version, so that no earlier answer can land."""
+        for name, stored in list(self.etcd.items()):
+            if stored.results is None:
+                self.store(name, Stored(self._next(), None, stored.shared))
 
 
 # What happens, as often as it stands here; names, so that a test can break one of them.
