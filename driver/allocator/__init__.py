@@ -1,1 +1,1 @@
-"""Which devices a set of claims gets on one node: first fit as the scheduler does, or best score. Pure."""
+"""Which devices claims get on one node: first fit as the scheduler does, or the best score. Pure."""

@@ -1,0 +1,172 @@
+"""The best choice: the highest-scoring set of devices that the scheduler's rules allow.
+
+The alternatives of prioritised requests are those that first fit takes: which one is served is the
+user's order, not a matter of score. First fit's set is the one to beat, and ties go to the set
+that first fit would meet first; so the result is never worse, and always the same. Devices that
+nothing tells apart are tried once.
+"""
+
+from collections.abc import Hashable, Iterable
+
+from driver.allocator.demand import Candidate, Demand
+from driver.allocator.outcome import node_view, scored_devices
+from driver.allocator.placement import Board
+from driver.allocator.plan import Plan
+from driver.allocator.symmetry import kinds, twins
+from driver.model.allocation import Explanation, Rejection, RunnerUp
+from driver.model.errors import AllocationError
+from driver.policy.registry import Objective
+from driver.policy.view import Choice, Taken
+
+Solution = tuple[Candidate, ...]
+_Entry = tuple[tuple[float, ...], Solution, Choice]
+
+MAX_RUNNERS_UP = 3
+
+
+class BestFit:
+    """One run over the choices for a plan. `steps` counts the devices that were tried."""
+
+    def __init__(self, plan: Plan, board: Board, objective: Objective, *, max_steps: int) -> None:
+        self._plan = plan
+        self._board = board
+        self._objective = objective
+        self._max_steps = max_steps
+        self._view = node_view(plan.problem)
+        self._index = {device: place for place, device in enumerate(scored_devices(plan.problem))}
+        self._given = tuple(self._given_devices())
+        self._taken: dict[Candidate, Taken | None] = {}
+        self._demands: list[Demand] = []
+        self._candidates: list[list[Candidate]] = []
+        self._twins: list[bool] = []
+        # Where in its candidates each demand's first device stands.
+        self._first: list[int] = []
+        self._kinds: dict[Candidate, Hashable] = {}
+        self._ranking: list[_Entry] = []
+        self.steps = 0
+        self.truncated = False
+
+    def run(self, first: Solution) -> Solution:
+        """The best solution, starting from first fit's; the board is left as it was."""
+        self._demands = list(dict.fromkeys(candidate.demand for candidate in first))
+        self._candidates = [self._usable(demand) for demand in self._demands]
+        self._twins = [False, *map(twins, self._demands, self._demands[1:])]
+        self._first = [0] * len(self._demands)
+        self._kinds = kinds(self._candidates, self._view, self._index)
+        self._consider(first)
+        self._demand(0, first)
+        return self._ranking[0][1]
+
+    def explanation(self, rejected: tuple[Rejection, ...]) -> Explanation:
+        """Why the best is the best."""
+        _, _, best = self._ranking[0]
+        return Explanation(
+            policy=self._objective.name,
+            score=self._objective.score(self._view, best),
+            runners_up=tuple(
+                RunnerUp(
+                    tuple(candidate.standing.device.id for candidate in solution),
+                    self._objective.score(self._view, choice),
+                )
+                for _, solution, choice in self._ranking[1:]
+            ),
+            rejections=rejected,
+        )
+
+    def _usable(self, demand: Demand) -> list[Candidate]:
+        """The candidates that may be placed on an empty board.
+
+        One that cannot be decided is left out: first fit has got along without it.
+        """
+        if demand.takes_all:
+            return list(demand.candidates)
+        usable = []
+        for candidate in demand.candidates:
+            try:
+                if self._board.place(candidate):
+                    self._board.take_back()
+                    usable.append(candidate)
+            except AllocationError:
+                continue
+        return usable
+
+    def _demand(self, index: int, first: Solution) -> None:
+        if index == len(self._demands):
+            solution = tuple(self._board.placed)
+            if solution != first:
+                self._consider(solution)
+            return
+        demand = self._demands[index]
+        # Of two equal requests the first has the earlier device: the other way round is the same.
+        start = self._first[index - 1] if self._twins[index] else 0
+        self._devices(index, demand.count, start, first)
+
+    def _devices(self, index: int, left: int, start: int, first: Solution) -> None:
+        if not left:
+            self._demand(index + 1, first)
+            return
+        demand, candidates = self._demands[index], self._candidates[index]
+        end = start + 1 if demand.takes_all else len(candidates) - left + 1
+        tried: set[Hashable] = set()
+        for position in range(start, end):
+            candidate = candidates[position]
+            kind = self._kinds[candidate]
+            if not candidate.standing.touched:
+                if kind in tried:
+                    continue
+                tried.add(kind)
+            if self._stop():
+                return
+            if not self._board.place(candidate):
+                continue
+            if left == demand.count:
+                self._first[index] = position
+            self._devices(index, left - 1, position + 1, first)
+            self._board.take_back()
+
+    def _stop(self) -> bool:
+        if self.steps >= self._max_steps:
+            self.truncated = True
+            return True
+        self.steps += 1
+        return False
+
+    def _consider(self, solution: Solution) -> None:
+        choice = Choice((*self._given, *self._takes(solution)))
+        rank = self._objective.rank(self._view, choice)
+        ranking = self._ranking
+        place = len(ranking)
+        while place and ranking[place - 1][0] < rank:
+            place -= 1
+        if place <= MAX_RUNNERS_UP:
+            ranking.insert(place, (rank, solution, choice))
+            del ranking[MAX_RUNNERS_UP + 1 :]
+
+    def _takes(self, solution: Solution) -> Iterable[Taken]:
+        for candidate in solution:
+            if candidate not in self._taken:
+                self._taken[candidate] = self._take(candidate)
+            taken = self._taken[candidate]
+            if taken is not None:
+                yield taken
+
+    def _take(self, candidate: Candidate) -> Taken | None:
+        device = candidate.standing.device
+        index = self._index.get(device)
+        if index is None or candidate.demand.admin:
+            return None
+        if not device.shareable:
+            return Taken(index)
+        amounts = candidate.amounts(self._plan.problem.features)
+        consumed = {} if isinstance(amounts, str) else {n: q.nano for n, q in amounts.items()}
+        return Taken(index, consumed, exclusive=False)
+
+    def _given_devices(self) -> Iterable[Taken]:
+        """What the problem fixes counts in the score too, as a part of the same claims."""
+        for demand in self._plan.fixed:
+            for result in self._plan.problem.fixed[demand.claim, demand.name]:
+                standing = self._plan.book.find(result.device_id())
+                index = None if standing is None else self._index.get(standing.device)
+                if index is not None and not result.admin_access:
+                    consumed = {name: one.nano for name, one in result.consumed_capacity.items()}
+                    yield Taken(index, consumed, exclusive=result.share_id is None)

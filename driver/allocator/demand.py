@@ -1,0 +1,182 @@
+"""What one request, or one alternative of it, asks for, and which devices may serve it.
+
+Source of the rules and of the texts of errors: Kubernetes' allocator. Whether a device is still
+there is for the search to see; here is only what does not change during a call.
+"""
+
+from collections.abc import Mapping
+
+from driver.allocator.attributes import Values
+from driver.allocator.capacity import CapacityError, consumption
+from driver.allocator.constraints import Constraint
+from driver.allocator.derived import derive
+from driver.allocator.standing import Standing
+from driver.allocator.taints import repelling
+from driver.model.allocation import Features
+from driver.model.deviceclass import DeviceClass
+from driver.model.errors import AllocationError
+from driver.model.quantity import Quantity
+from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest
+from driver.selector.errors import CompileError, SelectorError
+
+Asked = ExactDeviceRequest | DeviceSubRequest
+
+
+class Demand:
+    """One request or alternative of one claim.
+
+    `name` is as results spell it; `request` is the part before a slash. `constraints` are those of
+    the claim that it is under, shared with the other demands of the claim; `derived` gives the
+    expressions of attributes that the request computes itself.
+    """
+
+    __slots__ = (
+        "admin",
+        "asked",
+        "candidates",
+        "claim",
+        "claim_name",
+        "constraints",
+        "count",
+        "derived",
+        "device_class",
+        "name",
+        "request",
+        "requested",
+        "takes_all",
+    )
+
+    def __init__(
+        self,
+        asked: Asked,
+        device_class: DeviceClass,
+        *,
+        claim: int,
+        claim_name: str,
+        name: str,
+        constraints: tuple[Constraint, ...],
+        derived: Mapping[str, str],
+    ) -> None:
+        self.asked = asked
+        self.device_class = device_class
+        self.claim = claim
+        self.claim_name = claim_name
+        self.name = name
+        self.request = name.partition("/")[0]
+        self.constraints = constraints
+        self.derived = derived
+        self.takes_all = asked.allocation_mode == "All"
+        self.admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
+        self.requested: Mapping[str, Quantity] = asked.capacity.requests if asked.capacity else {}
+        # The API server sets a count of 1; manifests that it has not seen may lack it.
+        self.count = 0 if self.takes_all else asked.count or 1
+        self.candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def described(self) -> str:
+        """The demand in the words of an error."""
+        return f"claim {self.claim_name}, request {own_name(self.name)}"
+
+    def selectors(self) -> tuple[str, ...]:
+        """The expressions a device must pass, those of the class first."""
+        both = (*self.device_class.spec.selectors, *self.asked.selectors)
+        return tuple(one.cel.expression for one in both if one.cel is not None)
+
+    @property
+    def signature(self) -> object:
+        """What it asks for, but for its name: equal for demands that ask for the same."""
+        asked = self.asked
+        return (
+            asked.device_class_name,
+            asked.selectors,
+            asked.allocation_mode,
+            self.count,
+            asked.tolerations,
+            asked.capacity,
+        )
+
+    def failure(self, index: int, error: SelectorError) -> AllocationError:
+        """The error of one selector, in the words of Kubernetes' allocator."""
+        of_class = len(self.device_class.spec.selectors)
+        kind = "compile" if isinstance(error, CompileError) else "runtime"
+        if index < of_class:
+            where = f"class {self.device_class.metadata.name}: selector #{index}"
+        else:
+            where = f"claim {self.claim_name}: selector #{index - of_class}"
+        return AllocationError(f"{where}: CEL {kind} error: {error}")
+
+
+def own_name(name: str) -> str:
+    """The name of a request or alternative without the request that it is an alternative of."""
+    return name.rpartition("/")[2]
+
+
+class Candidate:
+    """One device for one demand; what is worked out here is worked out when it is first met.
+
+    `failure` is the selector that cannot be decided for the device, if there is one.
+    """
+
+    __slots__ = ("_amounts", "_values", "demand", "failure", "standing")
+
+    def __init__(
+        self, demand: Demand, standing: Standing, failure: tuple[int, SelectorError] | None
+    ) -> None:
+        self.demand = demand
+        self.standing = standing
+        self.failure = failure
+        self._amounts: dict[str, Quantity] | str | None = None
+        self._values: tuple[Values | None, ...] | None = None
+
+    def amounts(self, features: Features) -> dict[str, Quantity] | str:
+        """What the demand takes of each capacity, or why the device can never serve it.
+
+        Raises `AllocationError` for a selector that cannot be decided and for an amount that
+        cannot be represented.
+        """
+        if self._amounts is None:
+            self._amounts = self._examine(features)
+        return self._amounts
+
+    def wanted_by_all(self, features: Features) -> bool:
+        """Whether mode All means this device too; raises as `amounts` does."""
+        return self._capacity(features) is not None
+
+    def _capacity(self, features: Features) -> dict[str, Quantity] | None:
+        demand, device = self.demand, self.standing.device
+        if self.failure is not None:
+            raise demand.failure(*self.failure)
+        if demand.admin or not (device.capacity or demand.requested):
+            return {}
+        if not features.consumable_capacity:
+            return {}
+        try:
+            return consumption(
+                device.device.capacity,
+                demand.requested,
+                fractional=features.fractional_capacity_range,
+            )
+        except CapacityError as error:
+            raise CapacityError(f"{demand.described}, device {device.id}: {error}") from error
+
+    def _examine(self, features: Features) -> dict[str, Quantity] | str:
+        device = self.standing.device
+        amounts = self._capacity(features)
+        if amounts is None:
+            return "cannot give that much capacity"
+        if device.device.consumes_counters and not features.partitionable_devices:
+            return "draws from shared counters, and DRAPartitionableDevices is off"
+        if features.device_taints and repelling(device.taints, self.demand.asked.tolerations):
+            return "has a taint that is not tolerated"
+        return amounts
+
+    def values(self) -> tuple[Values | None, ...]:
+        """What the device has for each constraint of the demand, in their order."""
+        if self._values is None:
+            self._values = tuple(self._value(one.attribute) for one in self.demand.constraints)
+        return self._values
+
+    def _value(self, attribute: str) -> Values | None:
+        device = self.standing.device
+        expression = self.demand.derived.get(attribute)
+        return device.attribute(attribute) if expression is None else derive(expression, device)

@@ -1,0 +1,106 @@
+"""One published device as the allocator keeps it: what is read often is worked out once.
+
+Knows nothing of what is in use; that is a fact of the moment (see `standing`).
+"""
+
+from driver.allocator import attributes
+from driver.allocator.attributes import Values
+from driver.model.ids import DeviceId, PoolId
+from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
+from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
+from driver.selector.device import SelectorDevice
+from driver.selector.errors import SelectorError
+from driver.selector.program import compile_selector
+
+
+class PooledDevice:
+    """A device with its slice. Two are the same only if they are the same object.
+
+    Everything is fixed at publication but `taints`, to which `Inventory` adds those of
+    DeviceTaintRules as the rules come and go.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_selected",
+        "_selector_device",
+        "capacity",
+        "device",
+        "id",
+        "links",
+        "shareable",
+        "slice",
+        "taints",
+    )
+
+    def __init__(self, published: ResourceSlice, device: Device, *, can_share: bool) -> None:
+        self.slice = published
+        self.device = device
+        self.id = DeviceId(published.spec.driver, published.spec.pool.name, device.name)
+        self.shareable = can_share and bool(device.allow_multiple_allocations)
+        self.taints: tuple[DeviceTaint, ...] = device.taints
+        self.capacity = {name: one.value.nano for name, one in device.capacity.items()}
+        self.links = Links(device, published.spec.driver)
+        self._selector_device: SelectorDevice | None = None
+        self._selected: dict[str, bool | SelectorError] = {}
+        self._attributes: dict[str, Values | None] = {}
+
+    @property
+    def pool(self) -> PoolId:
+        """The pool it is in."""
+        return PoolId(self.id.driver, self.id.pool)
+
+    def selected(self, expression: str) -> bool | SelectorError:
+        """What the selector says of the device, or how it fails; worked out once.
+
+        An error is an answer here, not raised: it counts only where a search meets the device.
+        """
+        known = self._selected.get(expression)
+        if known is None:
+            known = self._selected[expression] = self._evaluate(expression)
+        return known
+
+    def _evaluate(self, expression: str) -> bool | SelectorError:
+        if self._selector_device is None:
+            self._selector_device = SelectorDevice.of(self.id.driver, self.device)
+        try:
+            return compile_selector(expression).matches(self._selector_device)
+        except SelectorError as error:
+            return error
+
+    def attribute(self, name: str) -> Values | None:
+        """The value of the attribute with that full name, None where it is not published.
+
+        Raises `AllocationError` for a value of no known type.
+        """
+        if name not in self._attributes:
+            found = attributes.find(self.device, self.id.driver, name)
+            self._attributes[name] = (
+                None if found is None else attributes.values(found, name=name, of=self.id)
+            )
+        return self._attributes[name]
+
+
+class Links:
+    """What a device is connected through, and its model: what scorers see of its attributes."""
+
+    __slots__ = ("model", "numa_node", "nvlink_group", "pcie_root")
+
+    def __init__(self, device: Device, driver: str) -> None:
+        self.model = _text(attributes.find(device, driver, f"{driver}/{PRODUCT_NAME}")) or ""
+        self.nvlink_group = _text(attributes.find(device, driver, f"{driver}/{NVLINK_GROUP}"))
+        self.pcie_root = _text(device.attributes.get(PCIE_ROOT))
+        self.numa_node = _number(device.attributes.get(NUMA_NODE))
+
+
+def _text(attribute: DeviceAttribute | None) -> str | None:
+    if attribute is None:
+        return None
+    return attribute.string or next(iter(attribute.strings or ()), None)
+
+
+def _number(attribute: DeviceAttribute | None) -> int | None:
+    # A list (KEP-6072) starts with the node that the device is physically on.
+    if attribute is None:
+        return None
+    return attribute.int_ if attribute.int_ is not None else next(iter(attribute.ints or ()), None)

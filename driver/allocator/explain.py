@@ -1,0 +1,77 @@
+"""Why devices are no candidates: counted by reason, with one example each.
+
+Looks at every device alone, before anything is placed. A device that is given no reason here may
+still not go together with the others.
+"""
+
+from collections.abc import Iterable
+
+from driver.allocator.demand import Candidate, Demand
+from driver.allocator.plan import Plan
+from driver.model.allocation import Rejection
+from driver.model.errors import AllocationError
+from driver.model.ids import DeviceId
+
+_NO_COUNTERS = "shared counters are used up"
+_TOGETHER = "fits alone, but not together with the others"
+
+
+def rejections(plan: Plan, *, failed: bool = False) -> tuple[Rejection, ...]:
+    """The reasons, most frequent first.
+
+    `failed`: nothing fits, so devices without a reason of their own are counted too.
+    """
+    found: dict[str, dict[DeviceId, None]] = {}
+    for reason, device in _all(plan, failed=failed):
+        found.setdefault(reason, {})[device] = None
+    counted = [
+        Rejection(reason, len(devices), next(iter(devices))) for reason, devices in found.items()
+    ]
+    return tuple(sorted(counted, key=lambda one: (-one.count, one.reason)))
+
+
+def _all(plan: Plan, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
+    for pool in plan.problem.pools:
+        if pool.incomplete:
+            yield "its pool is incomplete: slices are missing", DeviceId(*pool.id, "")
+        if pool.invalid is not None:
+            yield f"its pool is invalid: {pool.invalid}", DeviceId(*pool.id, "")
+    for step in plan.steps:
+        for demand in step.alternatives:
+            yield from _of_demand(plan, demand, failed=failed)
+
+
+def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
+    selected = {one.standing.device.id for one in demand.candidates}
+    name = demand.device_class.metadata.name
+    for pool in plan.problem.pools:
+        for device in pool.devices:
+            if device.id not in selected:
+                yield f"not selected by class {name} and request {demand.name}", device.id
+    for candidate in demand.candidates:
+        reason = _reason(plan, candidate) or (_TOGETHER if failed else None)
+        if reason is not None:
+            yield reason, candidate.standing.device.id
+
+
+def _reason(plan: Plan, candidate: Candidate) -> str | None:
+    demand, standing = candidate.demand, candidate.standing
+    if standing.excluded:
+        return "released a moment ago"
+    if not standing.open_to(demand.claim, admin=demand.admin):
+        return "in use"
+    try:
+        amounts = candidate.amounts(plan.problem.features)
+    except AllocationError as error:
+        return str(error)
+    if isinstance(amounts, str):
+        return amounts
+    if amounts and standing.device.shareable:
+        short = standing.short_of(amounts)
+        if short is not None:
+            return f"too little {short} left"
+    if standing.device.device.consumes_counters:
+        if not plan.book.take_counters(standing):
+            return _NO_COUNTERS
+        plan.book.give_back_counters(standing)
+    return None

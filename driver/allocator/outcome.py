@@ -1,0 +1,106 @@
+"""What came out of an allocation, and how a scorer sees the node it was made for."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from driver.allocator.device import PooledDevice
+from driver.allocator.problem import Problem
+from driver.model.allocation import DeviceUse, Explanation, Rejection
+from driver.model.ids import DeviceId
+from driver.model.resourceclaim import AllocationResult
+from driver.policy.view import Choice, DeviceView, NodeView, Taken
+
+_UNUSED = DeviceUse()
+
+
+class Allocated(msgspec.Struct, frozen=True, kw_only=True):
+    """One allocation per claim, in order, and why.
+
+    A new share of a device carries the `share_id` "": the caller fills it in (for instance with
+    `results.with_share_ids`), because a UUID cannot come out of a pure function. `truncated` says
+    that the search stopped at its bound: this is the best found so far, never worse than first
+    fit.
+    """
+
+    allocations: tuple[AllocationResult, ...]
+    explanation: Explanation = Explanation()
+    steps: int = 0
+    truncated: bool = False
+
+
+class Unsatisfiable(msgspec.Struct, frozen=True, kw_only=True):
+    """The claims do not fit on the node; `truncated`: nothing was found within the bound."""
+
+    rejections: tuple[Rejection, ...] = ()
+    steps: int = 0
+    truncated: bool = False
+
+    def reason(self) -> str:
+        """Why, in one line: the rejections by number of devices, or what else it can be."""
+        if self.truncated:
+            return f"no set of devices was found within {self.steps} steps"
+        if not self.rejections:
+            return "no device of its pools is selected"
+        return "; ".join(
+            f"{one.count} device{'s' if one.count != 1 else ''}: {one.reason}"
+            + (f" (such as {one.example})" if one.example else "")
+            for one in self.rejections
+        )
+
+
+def node_view(problem: Problem) -> NodeView:
+    """The node as scorers see it: its scored devices and what is in use of them."""
+    devices = scored_devices(problem)
+    return NodeView(
+        name=problem.node.metadata.name,
+        devices=tuple(
+            device_view(device, index, problem.usage.get(device.id, _UNUSED))
+            for index, device in enumerate(devices)
+        ),
+    )
+
+
+def scored_devices(problem: Problem) -> list[PooledDevice]:
+    """The devices that count in scores, in the scheduler's order."""
+    driver = problem.driver
+    return [
+        device
+        for pool in problem.pools
+        if driver is None or pool.id.driver == driver
+        for device in pool.devices
+    ]
+
+
+def device_view(device: PooledDevice, index: int, use: DeviceUse) -> DeviceView:
+    """One device as scorers see it."""
+    links = device.links
+    return DeviceView(
+        id=device.id,
+        index=index,
+        model=links.model,
+        nvlink_group=links.nvlink_group,
+        pcie_root=links.pcie_root,
+        numa_node=links.numa_node,
+        shareable=device.shareable,
+        capacity=device.capacity,
+        used={name: amount.nano for name, amount in use.consumed.items()},
+        shares=len(use.shares),
+        exclusive=use.exclusive,
+    )
+
+
+def choice(problem: Problem, allocations: Sequence[AllocationResult]) -> Choice:
+    """What the allocations take of the scored devices; admin access takes nothing."""
+    index = {device.id: place for place, device in enumerate(scored_devices(problem))}
+    return Choice(tuple(_taken(index, allocations)))
+
+
+def _taken(index: dict[DeviceId, int], allocations: Sequence[AllocationResult]) -> Iterable[Taken]:
+    for allocation in allocations:
+        for result in allocation.devices.results:
+            place = index.get(result.device_id())
+            if place is None or result.admin_access:
+                continue
+            consumed = {name: one.nano for name, one in result.consumed_capacity.items()}
+            yield Taken(place, consumed, exclusive=result.share_id is None)

@@ -1,0 +1,246 @@
+"""Which pools a node can allocate from, which of their devices, and in which order.
+
+Source of the rules: GatherPools of Kubernetes' allocator (1.37): pools by (driver, pool) with
+those that have binding conditions last, slices by name, devices as listed; only the newest
+generation, only complete and valid pools. Knows nothing of claims or of what is in use.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from driver.allocator.device import PooledDevice
+from driver.allocator.nodes import reaches
+from driver.model.allocation import Features
+from driver.model.core import Node
+from driver.model.ids import PoolId
+from driver.model.resourceslice import CounterSet, ResourceSlice
+from driver.selector.errors import SelectorError
+
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+
+# A device that passes the selectors, at its position in the pool, and None; or one for which a
+# selector fails, with the index of the selector and its error.
+Selected = tuple[int, PooledDevice, tuple[int, SelectorError] | None]
+
+
+class Published:
+    """A slice with its devices, made once when the slice is seen."""
+
+    __slots__ = ("devices", "slice")
+
+    def __init__(self, published: ResourceSlice, features: Features) -> None:
+        self.slice = published
+        self.devices = tuple(
+            PooledDevice(published, device, can_share=features.consumable_capacity)
+            for device in published.spec.devices
+        )
+
+
+class Pool:
+    """One pool as a node sees it.
+
+    `devices` can be chosen on the node, in the scheduler's order; `others` cannot, but draw from
+    the same counters. A pool that is `incomplete` or has an `invalid` reason has neither.
+    """
+
+    __slots__ = (
+        "_selected",
+        "counter_sets",
+        "devices",
+        "has_binding_conditions",
+        "id",
+        "incomplete",
+        "invalid",
+        "others",
+    )
+
+    def __init__(
+        self,
+        pool_id: PoolId,
+        devices: tuple[PooledDevice, ...] = (),
+        *,
+        others: tuple[PooledDevice, ...] = (),
+        counter_sets: dict[str, CounterSet] | None = None,
+        has_binding_conditions: bool = False,
+        incomplete: bool = False,
+        invalid: str | None = None,
+    ) -> None:
+        self.id = pool_id
+        self.devices = devices
+        self.others = others
+        self.counter_sets = counter_sets or {}
+        self.has_binding_conditions = has_binding_conditions
+        self.incomplete = incomplete
+        self.invalid = invalid
+        self._selected: dict[tuple[str, ...], tuple[Selected, ...]] = {}
+
+    @property
+    def usable(self) -> bool:
+        """Whether devices may be taken from it."""
+        return not self.incomplete and self.invalid is None
+
+    def selected(self, expressions: tuple[str, ...]) -> tuple[Selected, ...]:
+        """The devices that pass all selectors, in order, and those for which one fails.
+
+        Worked out once per pool: only a change of its slices makes a new pool.
+        """
+        known = self._selected.get(expressions)
+        if known is None:
+            known = tuple(self._select(expressions))
+            self._selected[expressions] = known
+        return known
+
+    def _select(self, expressions: tuple[str, ...]) -> Iterable[Selected]:
+        for position, device in enumerate(self.devices):
+            for index, expression in enumerate(expressions):
+                answer = device.selected(expression)
+                if isinstance(answer, SelectorError):
+                    yield position, device, (index, answer)
+                    break
+                if not answer:
+                    break
+            else:
+                yield position, device, None
+
+
+def visible_pools(
+    slices: Iterable[ResourceSlice], node: Node, features: Features
+) -> tuple[Pool, ...]:
+    """All pools of the given slices that the node sees, in the order they are tried."""
+    by_pool: defaultdict[PoolId, list[Published]] = defaultdict(list)
+    for one in slices:
+        by_pool[PoolId(one.spec.driver, one.spec.pool.name)].append(Published(one, features))
+    seen = (pool_on(node, pool_id, members, features) for pool_id, members in by_pool.items())
+    return in_order(pool for pool in seen if pool is not None)
+
+
+def in_order(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    """The pools in the order in which the scheduler tries them."""
+    return tuple(sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id)))
+
+
+def pool_on(
+    node: Node, pool_id: PoolId, members: Iterable[Published], features: Features
+) -> Pool | None:
+    """The pool made of these slices as the node sees it; None when the node has no part in it."""
+    known = [one for one in members if _understood(one.slice, features)]
+    near = [one for one in known if _concerns(one.slice, node, features)]
+    if not near:
+        return None
+    generation = max(one.slice.spec.pool.generation for one in near)
+    near = [one for one in near if one.slice.spec.pool.generation == generation]
+    wanted = near[0].slice.spec.pool.resource_slice_count
+    same = near
+    if len(near) != wanted:
+        # Slices for other nodes may complete the pool, or show that this generation is gone.
+        if any(one.slice.spec.pool.generation > generation for one in known):
+            return None
+        same = [one for one in known if one.slice.spec.pool.generation == generation]
+        if len(same) != wanted:
+            return Pool(pool_id, incomplete=True)
+    close = set(near)
+    far = [one for one in same if one not in close]
+    return _build(pool_id, node, features, near=sorted(near, key=_name), far=far)
+
+
+def _name(one: Published) -> str:
+    return one.slice.metadata.name
+
+
+def _understood(published: ResourceSlice, features: Features) -> bool:
+    return features.compatibility_groups or not any(
+        use.compatibility_groups
+        for device in published.spec.devices
+        for use in device.consumes_counters
+    )
+
+
+def _concerns(published: ResourceSlice, node: Node, features: Features) -> bool:
+    spec = published.spec
+    if not features.partitionable_devices and (
+        spec.per_device_node_selection is not None or spec.shared_counters
+    ):
+        return False
+    if spec.shared_counters:
+        return True
+    if spec.per_device_node_selection:
+        return any(
+            reaches(node, node_name=d.node_name, all_nodes=d.all_nodes, selector=d.node_selector)
+            for d in spec.devices
+        )
+    return reaches(
+        node, node_name=spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector
+    )
+
+
+def _build(
+    pool_id: PoolId,
+    node: Node,
+    features: Features,
+    *,
+    near: Sequence[Published],
+    far: Sequence[Published],
+) -> Pool:
+    local = [device for one in near for device in one.devices]
+    invalid = _duplicate((d.device.name for d in local), "device")
+    counter_sets: dict[str, CounterSet] = {}
+    others = [device for one in far for device in one.devices]
+    if features.partitionable_devices and invalid is None:
+        shared = [group for one in near for group in one.slice.spec.shared_counters]
+        counter_sets = {group.name: group for group in shared}
+        invalid = _duplicate((group.name for group in shared), "counter set")
+        invalid = invalid or _unknown_counters(counter_sets, [*local, *others])
+    if invalid is not None:
+        return Pool(pool_id, invalid=invalid)
+    here = tuple(device for device in local if _can_be_chosen(device, node, features))
+    chosen_from = set(here)
+    return Pool(
+        pool_id,
+        here,
+        others=tuple(device for device in (*local, *others) if device not in chosen_from),
+        counter_sets=counter_sets,
+        has_binding_conditions=any(device.device.binding_conditions for device in local),
+    )
+
+
+def _can_be_chosen(pooled: PooledDevice, node: Node, features: Features) -> bool:
+    device, spec = pooled.device, pooled.slice.spec
+    if device.binding_conditions and not features.device_binding_and_status:
+        return False
+    if spec.skip_node_operations and not (
+        features.optional_node_operations
+        and OPTIONAL_NODE_OPERATIONS in node.status.declared_features
+    ):
+        return False
+    return not spec.per_device_node_selection or reaches(
+        node,
+        node_name=device.node_name,
+        all_nodes=device.all_nodes,
+        selector=device.node_selector,
+    )
+
+
+def _duplicate(names: Iterable[str], kind: str) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return f"duplicate {kind} name {name}"
+        seen.add(name)
+    return None
+
+
+def _unknown_counters(
+    counter_sets: dict[str, CounterSet], devices: Iterable[PooledDevice]
+) -> str | None:
+    for device in devices:
+        for use in device.device.consumes_counters:
+            known = counter_sets.get(use.counter_set)
+            if known is None:
+                return f"device {device.id} draws from unknown counter set {use.counter_set}"
+            missing = next((name for name in use.counters if name not in known.counters), None)
+            if missing is not None:
+                return (
+                    f"device {device.id} draws from unknown counter {missing} of counter set "
+                    f"{use.counter_set}"
+                )
+    return None

@@ -1,0 +1,152 @@
+"""How each device stands during one call: what was in use before, and what the search has placed.
+
+Knows nothing of selectors or constraints.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from driver.allocator.counters import PoolCounters
+from driver.allocator.device import PooledDevice
+from driver.allocator.pools import Pool
+from driver.allocator.problem import Problem
+from driver.model.allocation import DeviceUse
+from driver.model.ids import DeviceId, PoolId
+from driver.model.quantity import Quantity
+
+_UNUSED = DeviceUse()
+
+
+class Standing:
+    """One device in one call.
+
+    `order` is its place in the scheduler's order. `holders` are the claims that hold it whole, or
+    look at it with admin access, within this call; `shares` and `consumed` what this call took of
+    a shareable device.
+    """
+
+    __slots__ = (
+        "consumed",
+        "device",
+        "excluded",
+        "holders",
+        "in_use",
+        "kind",
+        "order",
+        "shares",
+        "use",
+    )
+
+    def __init__(self, device: PooledDevice, order: int, use: DeviceUse, *, excluded: bool) -> None:
+        self.device = device
+        self.order = order
+        self.use = use
+        self.excluded = excluded
+        self.in_use = bool(use.exclusive or use.shares or use.consumed)
+        self.holders: list[int] = []
+        self.shares = 0
+        self.consumed: dict[str, int] = {}
+        self.kind = order
+
+    @property
+    def touched(self) -> bool:
+        """Whether this call has placed anything on it."""
+        return bool(self.holders or self.shares)
+
+    def open_to(self, claim: int, *, admin: bool) -> bool:
+        """Whether it may be taken at all: admin access may look at what others hold."""
+        if self.excluded:
+            return False
+        if admin:
+            return claim not in self.holders
+        if self.holders or self.use.exclusive:
+            return False
+        return self.device.shareable or not self.in_use
+
+    def short_of(self, wanted: Mapping[str, Quantity]) -> str | None:
+        """The first capacity that others' use and this call leave too little of; None if none."""
+        before, now, capacity = self.use.consumed, self.consumed, self.device.capacity
+        for name, amount in wanted.items():
+            used = before.get(name)
+            total = amount.nano + now.get(name, 0) + (0 if used is None else used.nano)
+            if total > capacity[name]:
+                return name
+        return None
+
+    def add_share(self, amounts: Mapping[str, Quantity]) -> None:
+        """Place one share."""
+        self.shares += 1
+        for name, amount in amounts.items():
+            self.consumed[name] = self.consumed.get(name, 0) + amount.nano
+
+    def remove_share(self, amounts: Mapping[str, Quantity]) -> None:
+        """Take one share back."""
+        self.shares -= 1
+        for name, amount in amounts.items():
+            self.consumed[name] -= amount.nano
+
+
+class Book:
+    """The standings of all devices that a call touches, and the counters of their pools."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._standings: dict[PooledDevice, Standing] = {}
+        self._counters: dict[PoolId, PoolCounters] = {}
+        self._pools: dict[PoolId, Pool] = {pool.id: pool for pool in problem.pools}
+        self._by_id: dict[DeviceId, Standing] | None = None
+
+    def standing(self, device: PooledDevice, order: int) -> Standing:
+        """How the device stands, the same object each time it is asked for.
+
+        `order` is its place in the scheduler's order of all devices of the node.
+        """
+        known = self._standings.get(device)
+        if known is None:
+            problem = self._problem
+            known = self._standings[device] = Standing(
+                device,
+                order,
+                problem.usage.get(device.id, _UNUSED),
+                excluded=bool(problem.excluded) and device.id in problem.excluded,
+            )
+        return known
+
+    def find(self, device_id: DeviceId) -> Standing | None:
+        """The standing of a device that is known by name only."""
+        if self._by_id is None:
+            devices = [device for pool in self._problem.pools for device in pool.devices]
+            # Devices that cannot be chosen here come after those that can.
+            devices += [device for pool in self._problem.pools for device in pool.others]
+            self._by_id = {
+                device.id: self.standing(device, order) for order, device in enumerate(devices)
+            }
+        return self._by_id.get(device_id)
+
+    def take_counters(self, standing: Standing) -> bool:
+        """Draw the device's counters, unless a share of it has drawn them already."""
+        counters = self._counters_of(standing.device.pool)
+        if standing.in_use or standing.touched:
+            return not counters.overdrawn()
+        return counters.take(standing.device)
+
+    def give_back_counters(self, standing: Standing) -> None:
+        """Undo `take_counters`; called when the placement itself has been taken back."""
+        if not (standing.in_use or standing.touched):
+            self._counters_of(standing.device.pool).give_back(standing.device)
+
+    def _counters_of(self, pool_id: PoolId) -> PoolCounters:
+        known = self._counters.get(pool_id)
+        if known is None:
+            pool = self._pools[pool_id]
+            known = self._counters[pool_id] = PoolCounters(
+                pool,
+                list(self._in_use((*pool.devices, *pool.others))),
+                groups=self._problem.features.compatibility_groups,
+            )
+        return known
+
+    def _in_use(self, devices: Iterable[PooledDevice]) -> Iterable[PooledDevice]:
+        for device in devices:
+            use = self._problem.usage.get(device.id, _UNUSED)
+            if device.device.consumes_counters and (use.exclusive or use.shares or use.consumed):
+                yield device

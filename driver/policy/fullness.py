@@ -1,0 +1,52 @@
+"""How full a device is, from 0 (nothing in use) to 1 (nothing more fits).
+
+A shared device is as full as the capacity that is used most, because that one decides what still
+fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory.
+"""
+
+from collections.abc import Mapping
+
+from driver.policy.view import Choice, DeviceView, NodeView, Taken
+from driver.policy.weights import Weights
+
+# How many shares a device is thought to have at the most: HAMi's default for `deviceSplitCount`.
+SLOTS = 10
+
+
+def before(device: DeviceView, weights: Weights | None = None) -> float:
+    """How full the device is without the choice."""
+    if device.exclusive:
+        return 1.0
+    if not device.shares and not device.used:
+        return 0.0
+    return _level(device, device.used, device.shares, weights)
+
+
+def after(view: NodeView, choice: Choice, weights: Weights | None = None) -> dict[int, float]:
+    """How full each device of the choice is with it, by index."""
+    by_index: dict[int, list[Taken]] = {}
+    for taken in choice.taken:
+        by_index.setdefault(taken.index, []).append(taken)
+    return {
+        index: _with(view.devices[index], together, weights) for index, together in by_index.items()
+    }
+
+
+def _with(device: DeviceView, together: list[Taken], weights: Weights | None) -> float:
+    if any(taken.exclusive for taken in together):
+        return 1.0
+    used = dict(device.used)
+    for taken in together:
+        for name, amount in taken.consumed.items():
+            used[name] = used.get(name, 0) + amount
+    return _level(device, used, device.shares + len(together), weights)
+
+
+def _level(
+    device: DeviceView, used: Mapping[str, int], shares: int, weights: Weights | None
+) -> float:
+    capacity = device.capacity
+    if weights is not None:
+        return weights.mean(device, used, min(1.0, shares / SLOTS))
+    levels = [used.get(name, 0) / total for name, total in capacity.items() if total]
+    return max(levels) if levels else min(1.0, shares / SLOTS)

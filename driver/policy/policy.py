@@ -1,0 +1,24 @@
+"""A policy: scorers in the order in which they decide; later ones break ties of earlier ones."""
+
+import msgspec
+
+from driver.model.allocation import Score
+from driver.policy.view import Choice, NodeView, Scorer
+
+# Scores that differ less are equal: the order in which terms are added must not decide.
+_DIGITS = 9
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """One axis' policy, by the name that the user gave it."""
+
+    name: str
+    scorers: tuple[Scorer, ...]
+
+    def rank(self, view: NodeView, choice: Choice) -> tuple[float, ...]:
+        """What to compare choices by: the greatest is the best; equal means a tie."""
+        return tuple(round(one.score(view, choice).total, _DIGITS) for one in self.scorers)
+
+    def score(self, view: NodeView, choice: Choice) -> Score:
+        """The score of the first scorer, the one that decides, for an explanation."""
+        return self.scorers[0].score(view, choice)
