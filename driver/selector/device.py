@@ -1,0 +1,112 @@
+"""What an expression sees of a device, built once and evaluated many times.
+
+Names without a domain are in the driver's. A device with an attribute that cannot be read is
+broken: every expression fails on it, so the error is kept and raised when it is asked for.
+"""
+
+from collections.abc import Hashable
+
+from driver.model.resourceslice import Device, DeviceAttribute
+from driver.selector.errors import CelError
+from driver.selector.functions import quantity, semver
+
+# What a program reads: ("attributes", domain, name), with None for all domains or all names;
+# ("driver",) and ("allowMultipleAllocations",) for the two plain fields.
+Read = tuple[str | None, ...]
+
+Names = dict[str, object]
+
+
+class Domains(dict[str, Names]):
+    """Attributes or capacities by domain; a domain that is not there reads as an empty one."""
+
+    __slots__ = ()
+
+    def __missing__(self, domain: object) -> Names:
+        return {}
+
+
+class SelectorDevice:
+    """One device as selectors see it; it never changes."""
+
+    __slots__ = ("_prints", "attributes", "broken", "capacity", "driver", "largest", "view")
+
+    def __init__(self, driver: str, device: Device) -> None:
+        self.driver = driver
+        self.broken: str | None = None
+        self.attributes = Domains()
+        self.capacity = Domains()
+        self.largest = len(driver)
+        self._prints: dict[Read, Hashable] = {}
+        for name, attribute in device.attributes.items():
+            self._put("attributes", self.attributes, name, attribute)
+        for name, capacity in device.capacity.items():
+            domain, short = self._split(name)
+            self.capacity.setdefault(domain, {})[short] = quantity.of_model(capacity.value)
+            self._prints["capacity", domain, short] = (capacity.value.nano, capacity.value.format)
+        shareable = bool(device.allow_multiple_allocations)
+        self._prints["driver",] = driver
+        self._prints["allowMultipleAllocations",] = shareable
+        # The device as a value of the language: a map, as in the scheduler.
+        self.view: Names = {
+            "driver": driver,
+            "allowMultipleAllocations": shareable,
+            "attributes": self.attributes,
+            "capacity": self.capacity,
+        }
+
+    @classmethod
+    def of(cls, driver: str, device: Device) -> "SelectorDevice":
+        """The device of this driver. Never raises: what cannot be read is raised on use."""
+        return cls(driver, device)
+
+    def print_of(self, read: Read) -> Hashable:
+        """A value that is the same for two devices exactly if this read is."""
+        found = self._prints.get(read)
+        if found is None and None in read:
+            kind, domain = read[0], read[1]
+            found = frozenset(
+                (key, value)
+                for key, value in self._prints.items()
+                if key[0] == kind and domain in (None, key[1]) and None not in key
+            )
+            self._prints[read] = found
+        return found
+
+    def _split(self, name: str) -> tuple[str, str]:
+        domain, slash, short = name.partition("/")
+        return (domain, short) if slash else (self.driver, name)
+
+    def _put(self, kind: str, into: Domains, name: str, attribute: DeviceAttribute) -> None:
+        domain, short = self._split(name)
+        try:
+            value = _value(attribute)
+        except CelError as error:
+            self.broken = self.broken or f"attribute {name}: {error}"
+            return
+        into.setdefault(domain, {})[short] = value
+        self._prints[kind, domain, short] = attribute
+        if isinstance(value, (str, list)):
+            self.largest = max(self.largest, len(value))
+
+
+def _value(attribute: DeviceAttribute) -> object:
+    plain: object
+    for plain in (attribute.int_, attribute.bool_, attribute.string):
+        if plain is not None:
+            return plain
+    if attribute.version is not None:
+        return _version(attribute.version)
+    for several in (attribute.ints, attribute.bools, attribute.strings):
+        if several is not None:
+            return [*several]
+    if attribute.versions is not None:
+        return [_version(version) for version in attribute.versions]
+    raise CelError("unsupported attribute value")
+
+
+def _version(text: str) -> object:
+    try:
+        return semver.parse(text)
+    except CelError as error:
+        raise CelError(f"parse semantic version: {error}") from None

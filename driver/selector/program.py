@@ -1,0 +1,101 @@
+"""What a selector is once compiled: asked of a device, it answers true or false.
+
+Source of the rules: `k8s.io/dynamic-resource-allocation/cel` as the scheduler uses it, with the
+environment for stored expressions and the run time cost limit; no limit on the length.
+"""
+
+from collections.abc import Hashable
+from functools import lru_cache
+
+from driver.selector.checker import check
+from driver.selector.compiler import Compiler
+from driver.selector.device import Read, SelectorDevice
+from driver.selector.errors import AbortError, CelError, CompileError, EvaluationError
+from driver.selector.frame import Frame, Run
+from driver.selector.parser import MAX_DEPTH, parse
+from driver.selector.types import BOOL, DYN
+from driver.selector.values import type_name
+from driver.selector.worst import SMALL, is_cheap
+
+
+class Program:
+    """One compiled selector. It keeps nothing between evaluations."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        node = parse(expression)
+        checked = check(node)
+        if checked.result not in (BOOL, DYN):
+            raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
+        compiler = Compiler(checked, counting=True)
+        self._counted: Run = compiler.compile(node).run
+        self._variables = compiler.variables
+        self._quick: Run | None = None
+        if is_cheap(node, checked):
+            self._quick = Compiler(checked, counting=False).compile(node).run
+        # What it reads of a device; None when that cannot be bounded.
+        self.reads: frozenset[Read] | None = (
+            None if compiler.reads_all else frozenset(compiler.reads)
+        )
+        self._order = () if self.reads is None else tuple(sorted(self.reads, key=str))
+
+    def matches(self, device: SelectorDevice) -> bool:
+        """Whether the device is selected. Raises `EvaluationError` with CEL's reason."""
+        if device.broken is not None:
+            raise EvaluationError(device.broken)
+        run = self._quick
+        if run is None or device.largest > SMALL:
+            run = self._counted
+        try:
+            result = run(Frame(device, self._variables))
+        except (CelError, AbortError) as error:
+            raise EvaluationError(str(error)) from error
+        except RecursionError:
+            raise EvaluationError("expression nests too deep to be evaluated") from None
+        if result is True or result is False:
+            return result is True
+        raise EvaluationError(
+            f"CEL result of type {type_name(result)} could not be converted to bool"
+        )
+
+    def cost(self, device: SelectorDevice) -> int:
+        """What one evaluation costs. Raises `EvaluationError` beyond the limit."""
+        frame = Frame(device, self._variables)
+        try:
+            self._counted(frame)
+        except CelError:
+            pass
+        except (AbortError, RecursionError) as error:
+            raise EvaluationError(str(error)) from error
+        return frame.cost
+
+    def key(self, device: SelectorDevice) -> Hashable:
+        """Equal for two devices only if this program gives the same on both, error or not."""
+        if device.broken is not None or self.reads is None:
+            return device.broken, device.print_of(("driver",)), *map(device.print_of, _EVERYTHING)
+        return tuple([device.print_of(read) for read in self._order])
+
+
+_EVERYTHING: tuple[Read, ...] = (
+    ("allowMultipleAllocations",),
+    ("attributes", None, None),
+    ("capacity", None, None),
+)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: str) -> Program | CompileError:
+    try:
+        return Program(expression)
+    except CompileError as error:
+        return error
+    except RecursionError:
+        return CompileError(f"compilation failed: expression recursion limit exceeded: {MAX_DEPTH}")
+
+
+def compile_selector(expression: str) -> Program:
+    """The program of an expression; the same one for the same text. Raises `CompileError`."""
+    found = _compiled(expression)
+    if isinstance(found, CompileError):
+        raise CompileError(str(found))
+    return found
