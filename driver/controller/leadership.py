@@ -1,0 +1,56 @@
+"""What a process does while it leads, and that it does nothing of it any longer afterwards."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import structlog
+
+from driver.controller.term import Term
+
+_log = structlog.get_logger(__name__)
+
+Duties = Callable[[float], Coroutine[None, None, None]]
+"""Runs until cancelled; its argument is the moment from which no other replica leads."""
+
+
+class Leadership:
+    """Told by the election (`driver.kube.election.Candidate`); starts and ends the duties.
+
+    An error in the duties ends the process' right to answer and is raised by `run`: a controller
+    that half works must restart, not go on.
+    """
+
+    def __init__(self, term: Term, duties: Duties) -> None:
+        self._term = term
+        self._duties = duties
+        self._task: asyncio.Task[None] | None = None
+        self._failed: asyncio.Future[None] | None = None
+
+    def acquired(self, *, silent_from: float) -> None:
+        """We lead: take over, then do the leader's work."""
+        self._task = asyncio.create_task(self._lead(silent_from), name="leader")
+
+    def renewed(self, deadline: float) -> None:
+        """We may answer until then."""
+        self._term.renewed(deadline)
+
+    def lost(self) -> None:
+        """Stop at once; what is running is cancelled at its next step."""
+        self._term.end()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def run(self) -> None:
+        """Wait for ever, or until the duties fail."""
+        self._failed = asyncio.get_running_loop().create_future()
+        await self._failed
+
+    async def _lead(self, silent_from: float) -> None:
+        try:
+            await self._duties(silent_from)
+        except Exception as error:  # noqa: BLE001 # `run` raises it again
+            self._term.end()
+            _log.exception("leader failed")
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_exception(error)
