@@ -1,5 +1,7 @@
 """What the controller knows of the cluster: one place, fed by watches, read by every decision."""
 
+from collections.abc import Container
+
 from driver.allocator.inventory import Inventory
 from driver.controller.changes import Changes
 from driver.controller.footprint import footprint
@@ -13,6 +15,10 @@ from driver.model.core import Node, Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
+
+
+# Older refusals are of no use to anybody.
+TIDY_S = 60.0
 
 
 class Cluster:
@@ -119,6 +125,13 @@ class Cluster:
             if consumer.resource == "pods" and consumer.uid in self.pods:
                 return self.pods[consumer.uid]
         return None
+
+    def tidy(self, existing: Container[ClaimUid], now: float) -> None:
+        """Forget what only matters for seconds, of claims that may be gone."""
+        self.ledger.tidy(existing, now)
+        self.refusals = {
+            uid: refusal for uid, refusal in self.refusals.items() if now - refusal[0] < TIDY_S
+        }
 
     def policies(self, claim: ResourceClaim) -> Policies:
         """Which policies hold for this claim; raises `UnknownPolicyError`."""

@@ -15,6 +15,7 @@ from driver.controller.cluster import Cluster
 from driver.controller.reaper import Reaper
 from driver.controller.templates import Templates
 from driver.kube.errors import KubeError
+from driver.model.ids import ClaimUid
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +61,7 @@ class Tending:
                 )
 
     async def _seldom(self) -> None:
-        uids = {claim.metadata.uid for claim in self._cluster.claims.values()}
+        uids = {ClaimUid(claim.metadata.uid) for claim in self._cluster.claims.values()}
         self._cluster.tidy(existing=uids, now=self._clock())
         await self._templates.collect(self._cluster.pods.values())
 
