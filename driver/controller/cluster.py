@@ -16,7 +16,6 @@ from driver.model.deviceclass import DeviceClass
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 
-
 # Older refusals are of no use to anybody.
 TIDY_S = 60.0
 
