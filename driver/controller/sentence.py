@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from driver.controller.planner import Plan
 from driver.model.allocation import Explanation, RunnerUp, Score
 from driver.model.ids import DeviceId
 
@@ -23,6 +24,22 @@ def told(devices: Iterable[DeviceId], explanation: Explanation) -> str:
     return "; ".join(parts)
 
 
+def node_told(plan: Plan) -> str:
+    """Which node was nominated and why, and how many were out of the question."""
+    policy = plan.policy.policy if plan.policy is not None else ""
+    parts = [f"node {plan.node} by {policy}"]
+    if plan.score.terms:
+        parts[0] += f", score {_score(plan.score)}"
+    if plan.runners_up:
+        second = plan.runners_up[0]
+        parts.append(f"next {second.node}, {_behind(second.score, plan.score)}")
+    parts += [
+        f"{item.count} node{'s' if item.count > 1 else ''} out: {item.reason}"
+        for item in plan.rejections[:_MOST]
+    ]
+    return "; ".join(parts)
+
+
 def _names(devices: Iterable[DeviceId]) -> str:
     return ", ".join(dict.fromkeys(f"{item.pool}/{item.device}" for item in devices))
 
@@ -33,6 +50,9 @@ def _score(score: Score) -> str:
 
 
 def _next(runner_up: RunnerUp, best: Score) -> str:
-    behind = best.total - runner_up.score.total
-    far = f"{behind:.2f} behind" if behind else "equal, later in order"
-    return f"next {_names(runner_up.devices)}, {far}"
+    return f"next {_names(runner_up.devices)}, {_behind(runner_up.score, best)}"
+
+
+def _behind(second: Score, best: Score) -> str:
+    behind = best.total - second.total
+    return f"{behind:.2f} behind" if behind else "equal, later in order"

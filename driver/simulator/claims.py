@@ -1,7 +1,6 @@
-"""Which claims are made for a pod: from its templates, and for its extended resources.
+"""Which claims are made for a pod from its templates: the work of kube-controller-manager.
 
-The first is the work of kube-controller-manager, the second of kube-scheduler (KEP-5004). Works on
-raw objects, as `driver.simulator.workloads` does.
+Works on raw objects, as `driver.simulator.workloads` does.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,6 @@ Raw = Mapping[str, Any]
 # What a generated name may have before its suffix, and the hyphens around the pod's own name for
 # the claim. Source: `pkg/controller/resourceclaim`, 1.37.
 _MAX_BASE = 57
-_SPECIAL = "container-{container}-request-{request}"
 
 
 def from_templates(
@@ -66,53 +64,3 @@ def _owned_by(pod: Raw) -> dict[str, Any]:
         "uid": pod["metadata"]["uid"],
         "controller": True,
     }
-
-
-def special(
-    pod: Raw, class_of: Callable[[str], str | None]
-) -> tuple[dict[str, Any], list[dict[str, str]]] | None:
-    """The claim for a pod's extended resources, and which request serves which of them.
-
-    `class_of` names the DeviceClass that serves a resource, or says that none does. None when the
-    pod asks for no such resource. Every container has requests of its own: the scheduler of 1.37
-    lets an init container use those of a later one, which this does not.
-    """
-    requests: list[dict[str, Any]] = []
-    mappings: list[dict[str, str]] = []
-    for request, container, resource, device_class, count in _extended(pod, class_of):
-        exactly = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}
-        requests.append({"name": request, "exactly": exactly})
-        mappings.append(
-            {"containerName": container, "resourceName": resource, "requestName": request}
-        )
-    if not requests:
-        return None
-    claim = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {
-            "generateName": f"{pod['metadata']['name']}-extended-resources-",
-            "namespace": pod["metadata"]["namespace"],
-            "annotations": {names.EXTENDED_CLAIM: "true"},
-            "ownerReferences": [_owned_by(pod)],
-        },
-        "spec": {"devices": {"requests": requests}},
-    }
-    return claim, mappings
-
-
-def _extended(
-    pod: Raw, class_of: Callable[[str], str | None]
-) -> Iterator[tuple[str, str, str, str, int]]:
-    """Request name, container, resource, class and count of all extended resources with a class."""
-    containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
-    for number, container in enumerate(containers):
-        asked = container.get("resources") or {}
-        # The API server copies a limit to a request that is not there.
-        amounts = {**(asked.get("limits") or {}), **(asked.get("requests") or {})}
-        for index, resource in enumerate(sorted(amounts)):
-            device_class = class_of(resource)
-            count = int(amounts[resource]) if device_class is not None else 0
-            if device_class is not None and count:
-                name = _SPECIAL.format(container=number, request=index)
-                yield name, container["name"], resource, device_class, count

@@ -1,0 +1,76 @@
+"""The `quadrant` program: its commands and how its errors are told.
+
+`kubectl-quadrant` is the same program. A command's own modules are imported when it runs: nobody
+waits for a Kubernetes client to read a help text.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driver.model.errors import QuadrantError
+
+_KUBECTL_PLUGIN = "kubectl-quadrant"
+_DISTRIBUTION = "quadrant-dra"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    # Help in plain text: rich would take three times as long to import as all the rest.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="A Kubernetes DRA driver that chooses the best GPUs, on two axes: node and GPU.",
+)
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(help="Default: in-cluster credentials, else KUBECONFIG, else the user's file."),
+]
+
+
+def main() -> None:
+    """Run the command line; ends the process with 0, 1 (it failed) or 2 (it was called wrongly)."""
+    called = Path(sys.argv[0]).name
+    try:
+        app(prog_name="kubectl quadrant" if called == _KUBECTL_PLUGIN else "quadrant")
+    except QuadrantError as error:
+        print(f"quadrant: {error}", file=sys.stderr)  # noqa: T201 - it is for the user
+        sys.exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        typer.echo(metadata.version(_DISTRIBUTION))
+    except metadata.PackageNotFoundError:
+        typer.echo("unknown: this checkout is not installed (pip install --editable .)")
+
+
+@app.command()
+def simulate(
+    files: Annotated[
+        list[str],
+        typer.Option(
+            "-f", "--filename", help='Manifests and an inventory: file, folder, or "-" for stdin.'
+        ),
+    ],
+    kubernetes: Annotated[str, typer.Option(help="The release whose defaults hold.")] = "1.37",
+    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+    *,
+    ascii_only: Annotated[
+        bool, typer.Option("--ascii", help="Draw with signs that every terminal has.")
+    ] = False,
+) -> None:
+    """Show where real manifests would go, without a cluster, and why.
+
+    The manifests go through the same admission, placement and commit code as in a cluster.
+    docs/simulate.md describes the inventory file.
+    """
+    from driver.cli import simulate as command  # noqa: PLC0415
+
+    command.simulate(files, kubernetes=kubernetes, output=output, ascii_only=ascii_only)

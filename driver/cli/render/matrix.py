@@ -1,0 +1,95 @@
+"""The picture of nodes and GPUs: one row a node, one cell a card, in the order of the index.
+
+Colour never carries meaning alone: every state has a sign of its own, and the legend is always
+there.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from rich.text import Text
+
+from driver.cli.simulation.report import CardUse
+
+MIB_PER_GIB = 1024
+
+
+class Signs(msgspec.Struct, frozen=True):
+    """What a card is drawn with; a shared one shows the number of its shares."""
+
+    free: str
+    whole: str
+    shared: str
+    gap: str
+
+
+UNICODE = Signs(free="·", whole="█", shared="▒", gap="│")
+ASCII = Signs(free=".", whole="#", shared="+", gap="|")
+_MANY = 9
+
+
+def matrix(cards: Sequence[CardUse], signs: Signs) -> list[Text]:
+    """All rows with head, legend and total; a bar stands where the NVLink group changes."""
+    rows = _by_node(cards)
+    if not rows:
+        return [Text("no cards")]
+    name_width = max(len("NODE"), *(len(node) for node in rows))
+    cells = {node: _cells(part, signs) for node, part in rows.items()}
+    cell_width = max(len("GPU"), *(row.cell_len for row in cells.values()))
+    head = f"{'NODE':<{name_width}}  {'GPU':<{cell_width}}  FREE   MEMORY"
+    lines = [Text(head, style="bold")]
+    for node, part in rows.items():
+        line = Text(f"{node:<{name_width}}  ")
+        line.append_text(cells[node])
+        line.append(" " * (cell_width - cells[node].cell_len))
+        line.append(f"  {_free(part):<5}  {_memory(part)}")
+        lines.append(line)
+    total = f"{'total':<{name_width}}  {'':<{cell_width}}  {_free(cards):<5}  {_memory(cards)}"
+    return [*lines, Text(total), Text(_legend(signs), style="dim")]
+
+
+def _by_node(cards: Iterable[CardUse]) -> dict[str, list[CardUse]]:
+    rows: dict[str, list[CardUse]] = {}
+    for card in cards:
+        rows.setdefault(card.node, []).append(card)
+    return rows
+
+
+def _cells(cards: Sequence[CardUse], signs: Signs) -> Text:
+    row = Text()
+    group = cards[0].nvlink_group
+    for card in cards:
+        if card.nvlink_group != group:
+            row.append(f" {signs.gap}")
+            group = card.nvlink_group
+        row.append(" " if row else "")
+        row.append(*_cell(card, signs))
+    return row
+
+
+def _cell(card: CardUse, signs: Signs) -> tuple[str, str]:
+    if card.exclusive:
+        return signs.whole * 2, "red"
+    if card.shares:
+        number = str(card.shares) if card.shares <= _MANY else "*"
+        return signs.shared + number, "yellow"
+    return signs.free * 2, "green"
+
+
+def _free(cards: Iterable[CardUse]) -> str:
+    part = list(cards)
+    free = sum(not (card.exclusive or card.shares) for card in part)
+    return f"{free}/{len(part)}"
+
+
+def _memory(cards: Iterable[CardUse]) -> str:
+    part = list(cards)
+    used = sum(card.memory_used_mib for card in part) / MIB_PER_GIB
+    return f"{used:.1f} of {sum(card.memory_mib for card in part) / MIB_PER_GIB:.1f} GiB in use"
+
+
+def _legend(signs: Signs) -> str:
+    return (
+        f"{signs.free * 2} free   {signs.shared}2 shared by 2 claims   {signs.whole * 2} whole "
+        f"card in use   {signs.gap} another NVLink group"
+    )

@@ -1,0 +1,76 @@
+"""A simulation's report as tables and a picture, or as JSON."""
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from driver.cli.render.matrix import ASCII, UNICODE, matrix
+from driver.cli.simulation.report import CardUse, PendingPod, Placement, Report
+
+
+def as_json(report: Report) -> str:
+    """The whole report, indented; the same input gives the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def as_table(report: Report, console: Console, *, ascii_only: bool) -> None:
+    """Placements, cards, picture, pending pods and reasons, for people."""
+    if report.placements:
+        console.print(placements(report.placements))
+        console.print()
+    if report.cards:
+        console.print(_cards(report.cards))
+        console.print()
+        for line in matrix(report.cards, ASCII if ascii_only else UNICODE):
+            console.print(line, no_wrap=True)
+    _reasons(report.placements, console)
+    _pending(report.pending, console)
+
+
+def placements(found: Sequence[Placement]) -> Table:
+    """One row for each device of each pod."""
+    table = _table("POD", "NODE", "GPU", "UUID", "MEMORY")
+    for placement in found:
+        for device in placement.devices:
+            memory = f"{device.memory_mib} MiB" if device.shared else "whole card"
+            table.add_row(placement.pod, placement.node, str(device.index), device.uuid, memory)
+        if not placement.devices:
+            table.add_row(placement.pod, placement.node, "-", "-", "-")
+    return table
+
+
+def _cards(cards: Sequence[CardUse]) -> Table:
+    table = _table("NODE", "GPU", "PRODUCT", "MEMORY IN USE", "SHARES")
+    for card in cards:
+        used = f"{card.memory_used_mib} of {card.memory_mib} MiB"
+        shares = "whole" if card.exclusive else str(card.shares)
+        table.add_row(card.node, str(card.index), card.product, used, shares)
+    return table
+
+
+def _reasons(found: Sequence[Placement], console: Console) -> None:
+    if any(placement.why for placement in found):
+        console.print()
+        console.print(Text("WHY", style="bold"))
+    for placement in found:
+        for sentence in placement.why:
+            console.print(Text(f"{placement.pod}: {sentence}"), soft_wrap=True)
+
+
+def _pending(pods: Sequence[PendingPod], console: Console) -> None:
+    if pods:
+        console.print()
+        console.print(Text("PENDING", style="bold"))
+    for pod in pods:
+        said = "refused" if pod.refused else "pending"
+        console.print(Text(f"{pod.pod}: {said}: {pod.reason}"), soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table

@@ -1,0 +1,1 @@
+"""Our admission, placement and commit on real manifests, without a cluster."""

@@ -1,0 +1,133 @@
+"""Which nodes and cards there are: from an inventory file to Nodes and ResourceSlices.
+
+The devices are built by the node plugin's own code from the same profiles of real cards.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated
+
+import msgspec
+
+from driver.cli.simulation.documents import Document, ManifestError
+from driver.cli.simulation.manifests import reading
+from driver.model.api import ObjectMeta
+from driver.model.core import Node, NodeSpec, NodeStatus, Taint
+from driver.model.errors import InvalidObjectError
+from driver.model.quantity import Quantity, parse, whole
+from driver.model.resourceslice import ResourceSlice
+from driver.node import simulated
+from driver.node.device import device
+from driver.node.errors import SettingsError
+from driver.node.slices import Create, plan, pool
+from driver.wire import decode
+
+_HOSTNAME = "kubernetes.io/hostname"
+# What a kubelet takes by default.
+_PODS = 110
+# What an inventory does not mention shall not be what a pod waits for.
+_PLENTY = whole(2**50)
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
+class _Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One node as a person writes it."""
+
+    name: Annotated[str, msgspec.Meta(pattern=_DNS_LABEL)]
+    # COUNTxMODEL, such as 4xT4; a node without cards has none.
+    gpus: str = ""
+    # Whether several claims may hold parts of one card.
+    shareable: bool = True
+    labels: dict[str, str] = {}
+    taints: tuple[_Taint, ...] = ()
+    # Allocatable amounts, as quantities. Left out: there is enough.
+    cpu: str | int | float = ""
+    memory: str | int = ""
+
+
+class _Inventory(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    api_version: str
+    kind: str
+    metadata: dict[str, object] = {}
+    nodes: tuple[_Node, ...]
+
+
+class Machines(msgspec.Struct, frozen=True):
+    """The nodes of all inventories, and what their node plugins publish."""
+
+    nodes: tuple[Node, ...]
+    slices: tuple[ResourceSlice, ...]
+
+
+def machines(documents: tuple[Document, ...], driver: str) -> Machines:
+    """All nodes in the order of the input; raises `ManifestError`."""
+    if not documents:
+        raise ManifestError(
+            "no inventory is given: expected a file with apiVersion quadrant.dev/v1alpha1, kind "
+            "Inventory and the nodes with their cards; docs/simulate.md has an example"
+        )
+    nodes: dict[str, Node] = {}
+    slices: list[ResourceSlice] = []
+    for document in documents:
+        found = reading(document, partial(msgspec.convert, document.raw, _Inventory))
+        for index, item in enumerate(found.nodes):
+            if item.name in nodes:
+                raise document.error(f"nodes[{index}].name", f"{item.name!r} is used twice")
+            nodes[item.name] = _node(document, index, item)
+            if item.gpus:
+                slices += _slices(document, index, item, driver)
+    return Machines(tuple(nodes.values()), tuple(slices))
+
+
+def _node(document: Document, index: int, item: _Node) -> Node:
+    allocatable: dict[str, Quantity] = {}
+    if item.cpu or item.memory:
+        place = f"nodes[{index}]"
+        allocatable = {
+            "cpu": _amount(document, f"{place}.cpu", item.cpu),
+            "memory": _amount(document, f"{place}.memory", item.memory),
+            "ephemeral-storage": _PLENTY,
+            "pods": whole(_PODS),
+        }
+    return Node(
+        metadata=ObjectMeta(name=item.name, labels={_HOSTNAME: item.name, **item.labels}),
+        spec=_spec(item),
+        status=NodeStatus(allocatable=allocatable),
+    )
+
+
+def _spec(item: _Node) -> NodeSpec:
+    return NodeSpec(
+        taints=tuple(
+            Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in item.taints
+        )
+    )
+
+
+def _amount(document: Document, field: str, text: str | float) -> Quantity:
+    if text == "":
+        return _PLENTY
+    try:
+        return parse(str(text))
+    except InvalidObjectError as error:
+        raise document.error(field, str(error)) from error
+
+
+def _slices(document: Document, index: int, item: _Node, driver: str) -> Iterator[ResourceSlice]:
+    """What the node plugin would create where nothing is published yet."""
+    try:
+        cards = simulated.cards(item.gpus, item.name)
+    except SettingsError as error:
+        raise document.error(f"nodes[{index}].gpus", str(error)) from error
+    devices = [device(card, shareable=item.shareable) for card in cards]
+    for action in plan(pool(devices, driver=driver, node=item.name), (), stored={}):
+        if isinstance(action, Create):
+            yield decode.convert(ResourceSlice, action.body)
