@@ -1,7 +1,7 @@
-"""An authority, a certificate for loopback made by it, and a client that trusts it."""
+"""Certificates for loopback with clients that trust them, and a cluster to write to."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +9,9 @@ import pytest
 
 from driver.admission.authority import KeyPair, issue, new_authority
 from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, ServingCertificate, store
+from driver.kube.rest import Rest
+from tests.kube.apiserver import ApiServer
+from tests.kube.clock import FakeClock
 
 HOSTS = ("127.0.0.1", "localhost")
 
@@ -32,3 +35,17 @@ def serving(authority: KeyPair, tmp_path: Path) -> ServingCertificate:
 def trusting(authority: KeyPair) -> Callable[[], ssl.SSLContext]:
     """Makes client contexts that trust nothing but the authority, and check names."""
     return lambda: ssl.create_default_context(cadata=authority.certificate.decode())
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ApiServer]:
+    """An empty cluster."""
+    async with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def rest(cluster: ApiServer) -> AsyncIterator[Rest]:
+    """A client of the empty cluster that never really waits."""
+    async with cluster.session() as session:
+        yield Rest(session, clock=FakeClock())
