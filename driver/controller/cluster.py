@@ -132,11 +132,14 @@ class Cluster:
             uid: refusal for uid, refusal in self.refusals.items() if now - refusal[0] < TIDY_S
         }
 
-    def policies(self, claim: ResourceClaim) -> Policies:
-        """Which policies hold for this claim; raises `UnknownPolicyError`."""
+    def policies(self, claim: ResourceClaim, pod: Pod | None = None) -> Policies:
+        """Which policies hold for this claim, used by `pod` or else by the pod it is for.
+
+        Raises `UnknownPolicyError`.
+        """
         return resolve(
             claim,
-            self.pod_of(claim),
+            pod or self.pod_of(claim),
             self.classes,
             self.namespaces.get(claim.metadata.namespace),
             defaults=self.defaults,

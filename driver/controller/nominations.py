@@ -27,14 +27,12 @@ class _Promise(NamedTuple):
 class Nomination(msgspec.Struct, frozen=True):
     """A node for a pod, and what its claims are expected to get there.
 
-    By the claim's UID, or `SPECIAL`. `version` says at which state of the cluster (see
-    `driver.controller.changes`) it was known to fit.
+    Claims go by their UID, the special one by `SPECIAL`.
     """
 
     pod: str
     node: str
     promised: Mapping[str, AllocationResult]
-    version: int = 0
 
 
 class Nominations:

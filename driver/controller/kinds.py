@@ -1,0 +1,140 @@
+"""Which nodes are the same for a question: equal devices in equal use, whatever their names.
+
+Clusters are built of many equal nodes, and most of them are in one of a few states, so that a
+question has to be answered for each state only once.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from driver.allocator.attributes import Values
+from driver.allocator.device import PooledDevice
+from driver.allocator.pools import Pool
+from driver.allocator.problem import Problem
+from driver.model.errors import AllocationError
+from driver.model.quantity import Quantity
+from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from driver.selector.errors import SelectorError
+
+# Forget what was worked out for so many devices: most of them are published no longer.
+_MOST_DEVICES = 100_000
+
+
+class _SpecialError(Exception):
+    """This node has something that is not compared: it is like no other."""
+
+
+class _Names:
+    """Values of one node in the order in which they are met.
+
+    Links and attributes count by which devices share a value; how it is called differs by node.
+    """
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[str, Hashable], int] = {}
+
+    def __call__(self, name: str, value: Hashable | None) -> int | None:
+        return None if value is None else self._met.setdefault((name, value), len(self._met))
+
+    def all(self, name: str, values: Values | None) -> Hashable:
+        if values is None:
+            return None
+        # In some fixed order, so that equal nodes number their values alike.
+        elements = sorted(values.elements, key=repr)
+        return values.listed, frozenset(self(name, element) for element in elements)
+
+
+class Kinds:
+    """Tells the kind of a node for these claims."""
+
+    def __init__(self, claims: tuple[ResourceClaim, ...]) -> None:
+        asked = tuple(_asked(claims))
+        self._classes = tuple(dict.fromkeys(one.device_class_name for one in asked))
+        self._own = tuple(one.cel.expression for ask in asked for one in ask.selectors if one.cel)
+        self._derives = any(one.derived_attributes for one in asked)
+        self._attributes = tuple(sorted(set(_attributes(claims))))
+        self._lasting: dict[PooledDevice, Hashable] = {}
+
+    def of(self, problem: Problem) -> Hashable | None:
+        """Equal for nodes on which the claims get equal devices; None: this one is special."""
+        if self._derives:
+            return None
+        if len(self._lasting) > _MOST_DEVICES:
+            self._lasting.clear()
+        expressions = (*self._of_classes(problem), *self._own)
+        names = _Names()
+        try:
+            return tuple(self._pool(problem, pool, expressions, names) for pool in problem.pools)
+        except (_SpecialError, AllocationError):
+            return None
+
+    def _of_classes(self, problem: Problem) -> Iterator[str]:
+        for name in self._classes:
+            known = problem.classes.get(name)
+            for selector in known.spec.selectors if known is not None else ():
+                if selector.cel is not None:
+                    yield selector.cel.expression
+
+    def _pool(
+        self, problem: Problem, pool: Pool, expressions: tuple[str, ...], names: _Names
+    ) -> Hashable:
+        if pool.counter_sets or pool.others:
+            raise _SpecialError
+        return (
+            pool.incomplete,
+            pool.invalid is not None,
+            tuple(self._device(problem, one, expressions, names) for one in pool.devices),
+        )
+
+    def _device(
+        self, problem: Problem, device: PooledDevice, expressions: tuple[str, ...], names: _Names
+    ) -> Hashable:
+        lasting = self._lasting.get(device)
+        if lasting is None:
+            lasting = self._lasting[device] = _published(device)
+        use = problem.usage.get(device.id)
+        links = device.links
+        return (
+            lasting,
+            tuple(_passes(device, expression) for expression in expressions),
+            names("nvlink", links.nvlink_group),
+            names("root", links.pcie_root),
+            names("numa", links.numa_node),
+            tuple(names.all(name, device.attribute(name)) for name in self._attributes),
+            device.taints,
+            use and (use.exclusive, len(use.shares), _amounts(use.consumed)),
+        )
+
+
+def _published(device: PooledDevice) -> Hashable:
+    capacity = sorted(device.device.capacity.items(), key=lambda item: item[0])
+    conditions = (device.device.binding_conditions, device.device.binding_failure_conditions)
+    return device.id.driver, device.links.model, device.shareable, tuple(capacity), conditions
+
+
+def _amounts(consumed: Mapping[str, Quantity]) -> Hashable:
+    return tuple(sorted((name, amount.nano) for name, amount in consumed.items()))
+
+
+def _passes(device: PooledDevice, expression: str) -> bool:
+    answer = device.selected(expression)
+    if isinstance(answer, SelectorError):
+        raise _SpecialError
+    return answer
+
+
+def _asked(
+    claims: tuple[ResourceClaim, ...],
+) -> Iterator[ExactDeviceRequest | DeviceSubRequest]:
+    for claim in claims:
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                yield request.exactly
+            yield from request.first_available
+
+
+def _attributes(claims: tuple[ResourceClaim, ...]) -> Iterator[str]:
+    for claim in claims:
+        for constraint in claim.spec.devices.constraints:
+            name = constraint.match_attribute or constraint.distinct_attribute
+            if name is not None:
+                yield name

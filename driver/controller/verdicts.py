@@ -1,0 +1,209 @@
+"""What each node says to one question, kept up to date.
+
+Only nodes that have changed are asked again, and of nodes that are the same only one. So a decision
+costs what has changed since the last one, not the size of the cluster.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterable, Iterator
+
+import msgspec
+
+from driver.allocator.allocate import allocate
+from driver.allocator.nodes import selects
+from driver.allocator.outcome import Allocated, Unsatisfiable, choice, node_view
+from driver.allocator.problem import Problem
+from driver.controller.cluster import Cluster
+from driver.controller.fit import unfit
+from driver.controller.kinds import Kinds
+from driver.controller.question import Question, problem
+from driver.model.allocation import Score
+from driver.model.core import Node
+from driver.model.errors import AllocationError
+from driver.policy.registry import node_scorer, objective
+
+# How good a node is, its name, and the number of the verdict.
+_Entry = tuple[tuple[float, ...], str, int]
+# Kinds of nodes come and go with their use; so many are remembered.
+_MOST_KINDS = 20_000
+
+
+class Fits(msgspec.Struct, frozen=True):
+    """The claims fit; `order` is the smaller, the better the node is."""
+
+    order: tuple[float, ...] = ()
+    score: Score = Score()
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """The pod cannot run there: why, and what would help, where that is known.
+
+    `devices` says whether it is for want of devices.
+    """
+
+    reason: str
+    remedy: str = ""
+    devices: bool = False
+
+
+Verdict = Fits | Misfit
+
+
+class Verdicts:
+    """The verdicts of all nodes on one question.
+
+    `evaluations` counts how often devices were searched for one, `looks` how often a node was
+    looked at.
+    """
+
+    def __init__(self, question: Question, cluster: Cluster) -> None:
+        self.question = question
+        self.evaluations = 0
+        self.looks = 0
+        self._cluster = cluster
+        self._scorer = node_scorer(question.node_policy)
+        self._objective = objective(question.gpu_policy)
+        self._kinds = Kinds(question.claims)
+        self._of_kind: dict[Hashable, Verdict] = {}
+        self._by_node: dict[str, Verdict] = {}
+        self._version = -1
+        self._stale: dict[str, None] = {}
+        # The best node first; an entry counts while its number is the node's latest.
+        self._ranking: list[_Entry] = []
+        self._number: dict[str, int] = {}
+        self._entries = 0
+
+    def refresh(self, at_most: int | None = None) -> bool:
+        """Ask the nodes that have changed, at most so many; whether none is left."""
+        self._note_changes()
+        names = list(self._stale)[:at_most]
+        for name in names:
+            del self._stale[name]
+            self._ask(name)
+        if len(self._ranking) > 2 * len(self._by_node) + 64:
+            self._ranking = [entry for entry in self._ranking if self._counts(entry)]
+            heapq.heapify(self._ranking)
+        return not self._stale
+
+    def best(self, count: int) -> list[tuple[str, Fits]]:
+        """The best nodes, the best first; ties end on the name."""
+        taken: list[_Entry] = []
+        found: list[tuple[str, Fits]] = []
+        while self._ranking and len(found) < count:
+            entry = heapq.heappop(self._ranking)
+            verdict = self._by_node.get(entry[1])
+            if self._counts(entry) and isinstance(verdict, Fits):
+                taken.append(entry)
+                found.append((entry[1], verdict))
+        for entry in taken:
+            heapq.heappush(self._ranking, entry)
+        return found
+
+    def of(self, node: str) -> Verdict | None:
+        """What this node says now; None when there is no such node."""
+        self._note_changes()
+        if node in self._stale:
+            del self._stale[node]
+            self._ask(node)
+        return self._by_node.get(node)
+
+    def misfits(self) -> Iterator[tuple[str, Misfit]]:
+        """All nodes that the pod cannot run on, by name."""
+        for name in sorted(self._by_node):
+            verdict = self._by_node[name]
+            if isinstance(verdict, Misfit):
+                yield name, verdict
+
+    def allocate(self, node: str) -> Allocated | Unsatisfiable:
+        """The best devices of this node; raises `AllocationError`."""
+        return self._search(problem(self.question, self._cluster.node(node), self._cluster))
+
+    def devices_fit(self, node: str) -> bool:
+        """Whether the devices alone would be there."""
+        return isinstance(self._by_devices(self._cluster.node(node)), Fits)
+
+    def fits_when_empty(self, node: str) -> bool:
+        """Whether the devices would do if nobody used any."""
+        asked = problem(self.question, self._cluster.node(node), self._cluster)
+        return isinstance(self._evaluate(msgspec.structs.replace(asked, usage={})), Fits)
+
+    def _note_changes(self) -> None:
+        changes = self._cluster.changes
+        changed: Iterable[str] | None = changes.since(self._version)
+        if changed is None:
+            self._of_kind.clear()
+            changed = (*self._cluster.nodes, *self._by_node)
+        self._version = changes.now
+        self._stale.update(dict.fromkeys(changed))
+
+    def _ask(self, name: str) -> None:
+        node = self._cluster.nodes.get(name)
+        if node is None:
+            self._by_node.pop(name, None)
+            self._number.pop(name, None)
+            return
+        self.looks += 1
+        verdict = self._verdict(node)
+        self._by_node[name] = verdict
+        self._entries += 1
+        self._number[name] = self._entries
+        if isinstance(verdict, Fits):
+            heapq.heappush(self._ranking, (verdict.order, name, self._entries))
+
+    def _counts(self, entry: _Entry) -> bool:
+        return self._number.get(entry[1]) == entry[2]
+
+    def _verdict(self, node: Node) -> Verdict:
+        why_not = unfit(self.question.demands, node, self._cluster.occupancy.on(node.metadata.name))
+        if why_not is not None:
+            return Misfit(why_not.reason, why_not.remedy)
+        if not all(_selects(self.question, node)):
+            return Misfit("another claim of the pod can only be used on other nodes")
+        return self._by_devices(node)
+
+    def _by_devices(self, node: Node) -> Verdict:
+        asked = problem(self.question, node, self._cluster)
+        kind = self._kinds.of(asked)
+        known = self._of_kind.get(kind) if kind is not None else None
+        if known is not None:
+            return known
+        verdict = self._evaluate(asked)
+        if kind is not None:
+            if len(self._of_kind) >= _MOST_KINDS:
+                self._of_kind.clear()
+            self._of_kind[kind] = verdict
+        return verdict
+
+    def _evaluate(self, asked: Problem) -> Verdict:
+        self.evaluations += 1
+        try:
+            outcome = self._search(asked)
+        except AllocationError as error:
+            return Misfit(f"allocation stops with an error: {error}", devices=True)
+        if isinstance(outcome, Unsatisfiable):
+            return Misfit(_lack(outcome), devices=True)
+        if self._scorer is None:
+            return Fits()
+        view, chosen = node_view(asked), choice(asked, outcome.allocations)
+        order = tuple(-value for value in self._scorer.rank(view, chosen))
+        return Fits(order, self._scorer.score(view, chosen))
+
+    def _search(self, asked: Problem) -> Allocated | Unsatisfiable:
+        if not asked.claims:
+            return Allocated(allocations=())
+        return allocate(asked, objective=self._objective)
+
+
+def _selects(question: Question, node: Node) -> Iterator[bool]:
+    for selector in question.bound_to:
+        try:
+            yield selects(selector, node)
+        except AllocationError:
+            # An operator of a newer Kubernetes; the scheduler will know.
+            yield True
+
+
+def _lack(outcome: Unsatisfiable) -> str:
+    """What the devices lack, without the names of those at hand: many nodes share a reason."""
+    reasons = dict.fromkeys(one.reason for one in outcome.rejections)
+    return "; ".join(reasons) or outcome.reason()
