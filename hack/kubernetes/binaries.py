@@ -155,7 +155,7 @@ def derive_module(version: str, upstream: dict[str, object]) -> str:
     lines name the staging modules, which are published as v0.MINOR.PATCH.
     """
     staged = f"v0.{version.partition('.')[2]}"
-    settings = upstream.get("Godebug") or []
+    settings = upstream.get("GoDebug") or []
     replaced = upstream.get("Replace") or []
     assert isinstance(settings, list)  # noqa: S101 - narrows the type of decoded JSON
     assert isinstance(replaced, list)  # noqa: S101 - as above

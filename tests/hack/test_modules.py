@@ -9,7 +9,7 @@ def test_a_derived_module_takes_what_its_kubernetes_says() -> None:
     """Go version, settings and staging modules differ between versions; all are taken over."""
     upstream: dict[str, object] = {
         "Go": "1.24.0",
-        "Godebug": [{"Key": "default", "Value": "go1.24"}],
+        "GoDebug": [{"Key": "default", "Value": "go1.24"}],
         "Replace": [
             {"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}},
             {"Old": {"Path": "k8s.io/kubectl"}, "New": {"Path": "./staging/src/k8s.io/kubectl"}},
