@@ -1,15 +1,14 @@
-"""How the kubelet learns of this plugin: the Registration service, and sockets that can be served.
+"""How the kubelet learns of this plugin: the Registration service.
 
 The kubelet watches its registry folder and calls whatever socket appears there.
 """
 
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import grpc.aio
 import structlog
 
 from driver._proto import pluginregistration_v1_pb2, pluginregistration_v1_pb2_grpc
-from driver.node.errors import NodeError
 from driver.node.service import SUPPORTED_SERVICES
 
 _PLUGIN_TYPE = "DRAPlugin"
@@ -56,19 +55,3 @@ class RegistrationService:
 def add_registration(server: grpc.aio.Server, service: RegistrationService) -> None:
     """Have `server` answer as `service`."""
     pluginregistration_v1_pb2_grpc.add_RegistrationServicer_to_server(service, server)
-
-
-def bind(server: grpc.aio.Server, socket: PurePosixPath) -> None:
-    """Have `server` listen on a socket of its own; one that a killed process left is replaced.
-
-    Raises `NodeError` when the path is taken by something else, or cannot be bound.
-    """
-    path = Path(socket)
-    if path.exists() and not path.is_socket():
-        raise NodeError(f"{path} is in the way: expected a unix socket or nothing; remove it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-        path.unlink(missing_ok=True)
-        server.add_insecure_port(f"unix:{path}")
-    except (OSError, RuntimeError) as error:
-        raise NodeError(f"cannot listen on {path}: {error}") from error

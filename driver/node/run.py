@@ -23,11 +23,12 @@ from driver.node.faults import Reach, pass_by
 from driver.node.prepare import GetClaim, Preparer
 from driver.node.publish import Publisher
 from driver.node.recover import recover
-from driver.node.registration import RegistrationService, add_registration, bind
+from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import ClaimWork, add_services
 from driver.node.settings import NodeSettings
 from driver.node.simulated import SimulatedInventory
 from driver.node.slices import API_VERSION
+from driver.node.sockets import bind, clear_dead
 from driver.node.store import ClaimStore
 from driver.node.turn import Turn
 from driver.node.vendor import vendor_devices
@@ -149,15 +150,17 @@ class NodePlugin:
     async def _listen(self, servers: AsyncExitStack, preparer: Preparer, work: ClaimWork) -> None:
         """Have the driver's socket served before the kubelet is told of it; end in reverse."""
         settings = self._settings
+        clear_dead(Path(settings.registry_dir), f"{settings.driver}-*reg.sock")
+        clear_dead(Path(settings.data_dir()), "dra-*.sock")
         driver = grpc.aio.server()
         add_services(driver, work, prepare=preparer.prepare, unprepare=preparer.unprepare)
-        bind(driver, settings.driver_socket())
+        bind(driver, Path(settings.driver_socket()))
         await driver.start()
         servers.push_async_callback(driver.stop, _GRACE_S)
         registrar = grpc.aio.server()
         service = RegistrationService(settings.driver, settings.driver_socket())
         add_registration(registrar, service)
-        bind(registrar, settings.registration_socket())
+        bind(registrar, Path(settings.registration_socket()))
         await registrar.start()
         servers.push_async_callback(registrar.stop, None)
         servers.callback(Path(settings.registration_socket()).unlink, missing_ok=True)
