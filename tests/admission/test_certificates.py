@@ -188,7 +188,7 @@ def test_bundle_patch() -> None:
         ]
     }
     operations = bundle_patch(configuration, b"bundle")
-    patched = json_patch(configuration, list(operations))
+    patched = json_patch(configuration, [dict(item) for item in operations])
     assert {item["clientConfig"]["caBundle"] for item in patched["webhooks"]} == {"YnVuZGxl"}
     assert len(operations) == 4
     assert bundle_patch(patched, b"bundle") == []

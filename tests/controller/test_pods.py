@@ -66,7 +66,7 @@ def patched(
     """The pod as it would be stored."""
     verdict = review_pod(raw, given or context())
     assert isinstance(verdict, Patch), verdict
-    return json_patch(raw, list(verdict.operations)), verdict
+    return json_patch(raw, [dict(item) for item in verdict.operations]), verdict
 
 
 def refusal(raw: dict[str, Any], given: ReviewContext | None = None) -> str:
@@ -83,7 +83,7 @@ def is_gated(raw: dict[str, Any]) -> bool:
 
 def is_labelled(raw: dict[str, Any]) -> bool:
     """Whether the watch on our pods sees it."""
-    return raw["metadata"].get("labels", {}).get(names.POD_LABEL) == "true"
+    return bool(raw["metadata"].get("labels", {}).get(names.POD_LABEL) == "true")
 
 
 # Label and gate
@@ -512,7 +512,7 @@ def test_translation_keeps_the_rest(raw: dict[str, Any]) -> None:
     assert raw == before
     if isinstance(verdict, Refused):
         return
-    stored = json_patch(raw, list(verdict.operations))
+    stored = json_patch(raw, [dict(item) for item in verdict.operations])
     for item in (*stored["spec"].get("initContainers", []), *stored["spec"]["containers"]):
         for part in ("limits", "requests"):
             left = {k: v for k, v in item["resources"][part].items() if k in HAMI}

@@ -55,21 +55,21 @@ def gpu(found: Policies) -> tuple[str, Source]:
     return found.gpu.policy, found.gpu.source
 
 
-def test_precedence() -> None:
+@pytest.mark.parametrize("strongest", [item for item in Source if item is not Source.DEFAULT])
+def test_precedence(strongest: Source) -> None:
     """Claim, pod, class, namespace, default: each goes before all that follow, on its axis."""
+    speaks = {source: source >= strongest for source in Source}
     told = {names.GPU_POLICY: "none"}
-    everybody = [
-        (claim(told, "class"), Source.CLAIM),
-        (pod(told), Source.POD),
-        ({"class": configured("class", placement(gpuPolicy="none"))}, Source.DEVICE_CLASS),
-        (ObjectMeta(name="team", annotations=told), Source.NAMESPACE),
-    ]
-    silent = [claim({}, "class"), pod({}), {"class": configured("class")}, ObjectMeta(name="team")]
-    for said in range(len(everybody)):
-        parts = [*silent[:said], *(part for part, _ in everybody[said:])]
-        found = resolve(*parts, defaults=DEFAULTS)
-        assert gpu(found) == ("none", everybody[said][1])
-        assert found.node == Setting(DEFAULTS.node, Source.DEFAULT, "the driver's default")
+    config = (placement(gpuPolicy="none"),) if speaks[Source.DEVICE_CLASS] else ()
+    found = resolve(
+        claim(told if speaks[Source.CLAIM] else {}, "class"),
+        pod(told if speaks[Source.POD] else {}),
+        {"class": configured("class", *config)},
+        ObjectMeta(name="team", annotations=told if speaks[Source.NAMESPACE] else {}),
+        defaults=DEFAULTS,
+    )
+    assert gpu(found) == ("none", strongest)
+    assert found.node == Setting(DEFAULTS.node, Source.DEFAULT, "the driver's default")
 
 
 def test_nobody_there() -> None:
