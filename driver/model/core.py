@@ -29,6 +29,12 @@ class NodeStatus(ApiStruct, frozen=True, kw_only=True):
     declared_features: tuple[str, ...] = ()
 
 
+class Namespace(ApiStruct, frozen=True, kw_only=True):
+    """One namespace; all that counts here are its annotations."""
+
+    metadata: ObjectMeta
+
+
 class Node(ApiStruct, frozen=True, kw_only=True):
     """One node."""
 

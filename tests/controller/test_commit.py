@@ -207,7 +207,7 @@ def test_the_alternative_that_the_scheduler_chose_stays() -> None:
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_what_is_not_understood_keeps_the_choice_of_the_scheduler(taken: bool) -> None:  # noqa: FBT001
+def test_what_is_not_understood_keeps_the_choice_of_the_scheduler(taken: bool) -> None:
     """A field of a newer Kubernetes: no swap, and a refusal where the device is taken."""
     at = cluster("compact", a=FOUR_WHOLE)
     if taken:

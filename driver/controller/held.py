@@ -1,0 +1,107 @@
+"""Devices that the scheduler believes free though a claim has long held them (design, rule 10).
+
+The scheduler's book of used devices is a set without counts. Such a device would make pods fail on
+its node for ever without becoming unschedulable, so it gets a taint until it is released: pods then
+say Unschedulable, and an autoscaler sees them. The holder is not disturbed (NoSchedule).
+"""
+
+import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
+
+import structlog
+
+from driver.controller.ledger import Ledger
+from driver.kube.errors import AlreadyExists, NotFound
+from driver.kube.rest import Rest
+from driver.model import names
+from driver.model.deviceclass import DeviceTaintRule, DeviceTaintSelector
+from driver.model.ids import DeviceId
+from driver.wire.encode import encode
+
+_log = structlog.get_logger(__name__)
+
+TAINT = f"{names.DOMAIN}/held"
+LABEL = f"{names.DOMAIN}/held"
+
+
+class HeldDevices:
+    """The taint rules of ours in the cluster, as the watch shows them, and what to do about them.
+
+    `collection` is the path of the taint rules that the API server serves; None when it serves
+    none: then nothing is done, and such pods wait with SchedulerError.
+    """
+
+    def __init__(self, rest: Rest, collection: str | None, ledger: Ledger) -> None:
+        self._rest = rest
+        self._collection = collection
+        self._ledger = ledger
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._wanted: set[DeviceId] = set()
+
+    def put(self, rule: DeviceTaintRule) -> None:
+        """A taint rule as it is now; those of others are not looked at."""
+        if LABEL in rule.metadata.labels:
+            self._rules[rule.metadata.name] = rule
+
+    def remove(self, name: str) -> None:
+        """A taint rule is gone."""
+        self._rules.pop(name, None)
+
+    def want(self, devices: Iterable[DeviceId]) -> None:
+        """These devices are believed free though they are held; returns at once."""
+        self._wanted.update(devices)
+
+    async def tend(self) -> None:
+        """Write the rules that are wanted, delete those whose device was released.
+
+        Idempotent; raises `driver.kube.errors.KubeError`, and goes on where it stopped next time.
+        """
+        if self._collection is None:
+            self._wanted.clear()
+            return
+        while self._wanted:
+            device = next(iter(self._wanted))
+            await self._create(device)
+            self._wanted.discard(device)
+        for name, rule in list(self._rules.items()):
+            if self._ledger.holder(_device_of(rule)) is None:
+                await self._delete(name)
+
+    async def _create(self, device: DeviceId) -> None:
+        if self._collection is None or self._ledger.holder(device) is None:
+            return
+        try:
+            await self._rest.create(self._collection, encode(_rule(device, self._collection)))
+        except AlreadyExists:
+            return
+        _log.info("device tainted until its holder goes", device=str(device))
+
+    async def _delete(self, name: str) -> None:
+        with suppress(NotFound):
+            await self._rest.delete(f"{self._collection}/{name}")
+        self._rules.pop(name, None)
+
+
+def _rule(device: DeviceId, collection: str) -> dict[str, object]:
+    digest = hashlib.sha256(str(device).encode()).hexdigest()[:16]
+    group, version = collection.split("/")[2:4]
+    return {
+        "apiVersion": f"{group}/{version}",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": f"quadrant-held-{digest}", "labels": {LABEL: "true"}},
+        "spec": {
+            "deviceSelector": {
+                "driver": device.driver,
+                "pool": device.pool,
+                "device": device.device,
+            },
+            "taint": {"key": TAINT, "effect": "NoSchedule"},
+        },
+    }
+
+
+def _device_of(rule: DeviceTaintRule) -> DeviceId:
+    # A rule under our label that somebody has changed names no device, so nobody holds it.
+    selector = rule.spec.device_selector or DeviceTaintSelector()
+    return DeviceId(selector.driver or "", selector.pool or "", selector.device or "")

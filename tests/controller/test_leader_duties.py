@@ -1,0 +1,248 @@
+"""What a leader does beside answering: settle, fence, reap, taint; against a real HTTP server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from driver.controller import expiry
+from driver.controller.claims import ClaimWriter
+from driver.controller.held import LABEL, HeldDevices
+from driver.controller.leadership import Leadership
+from driver.controller.ledger import Answer, AnswerKey, Ledger
+from driver.controller.reaper import UNUSED_FOR_S, Reaper
+from driver.controller.takeover import fence_all
+from driver.controller.term import Term
+from driver.kube.rest import Rest
+from driver.model import names
+from driver.model.core import Pod
+from driver.model.deviceclass import DeviceTaintRule
+from driver.model.ids import ClaimUid, DeviceId, ObjectKey
+from driver.model.resourceclaim import ResourceClaim
+from driver.wire.decode import convert
+from tests.controller.commits import claim, cluster, gpu, picked, proposed, request
+from tests.kube.apiserver import ApiServer
+
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
+GPU_0 = DeviceId("gpu.quadrant.dev", "a", "gpu-0")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    """An API server on loopback."""
+    async with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def rest(server: ApiServer) -> AsyncIterator[Rest]:
+    """A client of it."""
+    async with server.session() as session:
+        yield Rest(session)
+
+
+def stored(server: ApiServer, free: dict[str, Any]) -> ResourceClaim:
+    """Put a claim into the server; the claim as it stores it."""
+    free = free | {"metadata": free["metadata"] | {"resourceVersion": ""}}
+    return convert(ResourceClaim, server.put(CLAIMS, free))
+
+
+def version(item: ResourceClaim) -> int:
+    """A claim's resource version."""
+    return int(item.metadata.resource_version)
+
+
+def answered(ledger: Ledger, item: ResourceClaim) -> Answer:
+    """An answer to a question about this state of the claim."""
+    results = convert(ResourceClaim, proposed(claim("c"), picked("gpu-0"))).status.allocation
+    assert results is not None
+    answer = Answer(
+        claim=ObjectKey(item.metadata.namespace, item.metadata.name),
+        uid=ClaimUid(item.metadata.uid),
+        key=AnswerKey(version(item), "a"),
+        results=results.devices.results,
+        at=0.0,
+    )
+    ledger.answer(answer)
+    return answer
+
+
+async def test_an_overdue_answer_is_fenced_off_and_falls(server: ApiServer, rest: Rest) -> None:
+    """The claim is still at the base: it is moved, so the write can never land; then it falls."""
+    ledger = Ledger()
+    item = stored(server, claim("c", request()))
+    await expiry.settle(answered(ledger, item), ledger=ledger, claims=ClaimWriter(rest), now=50.0)
+    assert not ledger.use()
+    now = server.get(CLAIMS, "c", "ns")
+    assert int(now["metadata"]["resourceVersion"]) > version(item)
+    assert names.FENCE in now["metadata"]["annotations"]
+
+
+async def test_an_overdue_answer_that_landed_unseen_is_kept(server: ApiServer, rest: Rest) -> None:
+    """The live look finds the allocation that the watch has not told yet."""
+    ledger = Ledger()
+    item = stored(server, claim("c", request()))
+    answer = answered(ledger, item)
+    server.put(CLAIMS, proposed(server.get(CLAIMS, "c", "ns"), picked("gpu-0")))
+    await expiry.settle(answer, ledger=ledger, claims=ClaimWriter(rest), now=50.0)
+    assert ledger.outstanding() == 0
+    assert ledger.use()[GPU_0].exclusive
+
+
+@pytest.mark.parametrize("successor", [False, True])
+async def test_an_answer_to_a_claim_that_is_gone_falls(
+    server: ApiServer, rest: Rest, successor: bool
+) -> None:
+    """Gone means that no claim of this UID is there, whoever has the name now."""
+    ledger = Ledger()
+    answer = answered(ledger, stored(server, claim("c", request())))
+    server.remove(CLAIMS, "c", "ns")
+    if successor:
+        other = claim("c", request())
+        stored(server, other | {"metadata": other["metadata"] | {"uid": "another"}})
+    await expiry.settle(answer, ledger=ledger, claims=ClaimWriter(rest), now=50.0)
+    assert not ledger.use()
+
+
+async def test_a_new_leader_moves_every_free_claim(server: ApiServer, rest: Rest) -> None:
+    """An allocated claim stays as it is; one that moved on by itself needs no fence."""
+    free = stored(server, claim("free", request()))
+    moved = stored(server, claim("moved", request()))
+    server.put(CLAIMS, server.get(CLAIMS, "moved", "ns"))
+    taken = stored(server, proposed(claim("taken", request()), picked("gpu-0")))
+    assert await fence_all([free, moved, taken], ClaimWriter(rest))
+    versions = {
+        name: int(server.get(CLAIMS, name, "ns")["metadata"]["resourceVersion"])
+        for name in ("free", "moved", "taken")
+    }
+    assert versions["free"] > version(free)
+    assert versions["moved"] > version(moved)
+    assert versions["taken"] == version(taken)
+
+
+async def test_a_fence_that_fails_proves_nothing(server: ApiServer, rest: Rest) -> None:
+    """Then the new leader waits instead."""
+    free = stored(server, claim("free", request()))
+    server.hang_up(times=99)
+    assert not await fence_all([free], ClaimWriter(rest))
+
+
+async def test_deallocation_needs_the_claim_as_it_was_seen(server: ApiServer, rest: Rest) -> None:
+    """A claim that was reserved meanwhile keeps its allocation."""
+    seen = stored(server, proposed(claim("c", request()), picked("gpu-0")))
+    server.put(CLAIMS, server.get(CLAIMS, "c", "ns"))
+    assert not await ClaimWriter(rest).deallocate(seen)
+    fresh = convert(ResourceClaim, server.get(CLAIMS, "c", "ns"))
+    assert await ClaimWriter(rest).deallocate(fresh)
+    assert not server.get(CLAIMS, "c", "ns")["status"].get("allocation")
+
+
+def pod(uid: str, claims: int, node: str = "") -> Pod:
+    """A pod with so many claims."""
+    spec = {
+        "nodeName": node,
+        "resourceClaims": [{"name": f"r{index}"} for index in range(claims)],
+    }
+    return convert(Pod, {"metadata": {"name": "p", "namespace": "ns", "uid": uid}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("claims", "node", "reserved", "reaped"),
+    [
+        (2, "", False, True),
+        (1, "", False, False),
+        (2, "a", False, False),
+        (2, "", True, False),
+    ],
+)
+def test_the_reaper_takes_only_what_a_waiting_pod_cannot_use(
+    claims: int, node: str, reserved: bool, reaped: bool
+) -> None:
+    """Rule 11: allocated, unreserved, its pod has other claims and has been unbound for a while."""
+    at = cluster("compact", a=[gpu(0)])
+    at.put_pod(pod("pod-1", claims, node))
+    item = proposed(claim("c", request()), picked("gpu-0"))
+    owner = {"kind": "Pod", "name": "p", "uid": "pod-1", "controller": True}
+    item["metadata"]["ownerReferences"] = [owner]
+    if reserved:
+        item["status"]["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "pod-1"}]
+    at.put_claim(convert(ResourceClaim, item), 0.0)
+    reaper = Reaper()
+    assert reaper.due(at, 0.0) == []
+    due = reaper.due(at, UNUSED_FOR_S)
+    assert [one.metadata.name for one in due] == (["c"] if reaped else [])
+
+
+async def test_a_held_device_is_tainted_until_it_is_released(server: ApiServer, rest: Rest) -> None:
+    """Rule 10, with the rule found again after a restart."""
+    ledger = Ledger()
+    holder = convert(ResourceClaim, proposed(claim("c"), picked("gpu-0")))
+    ledger.observe(holder, 0.0)
+    held = HeldDevices(rest, RULES, ledger)
+    held.want([GPU_0])
+    await held.tend()
+    (rule,) = server.objects.in_collection(RULES)
+    assert rule["spec"]["deviceSelector"]["device"] == "gpu-0"
+    assert rule["spec"]["taint"]["effect"] == "NoSchedule"
+    restarted = HeldDevices(rest, RULES, ledger)
+    restarted.put(convert(DeviceTaintRule, rule))
+    assert LABEL in rule["metadata"]["labels"]
+    await restarted.tend()
+    assert server.objects.in_collection(RULES)
+    ledger.observe(convert(ResourceClaim, claim("c", version=11)), 1.0)
+    await restarted.tend()
+    assert not server.objects.in_collection(RULES)
+
+
+def test_a_term_answers_only_between_its_beginning_and_its_deadline() -> None:
+    """Not before the earlier answers are over, not past the renew deadline."""
+    term = Term()
+    assert term.refusal(0.0) is not None
+    term.renewed(10.0)
+    assert "waits" in (term.refusal(1.0) or "")
+    term.begin(after=5.0)
+    assert term.refusal(4.9) is not None
+    assert term.refusal(5.0) is None
+    assert term.refusal(10.0) is not None
+    term.renewed(20.0)
+    assert term.refusal(10.0) is None
+    term.end()
+    assert term.refusal(11.0) is not None
+
+
+async def test_a_leader_whose_duties_fail_answers_no_more() -> None:
+    """A controller that half works must restart: its error comes out of `run`."""
+    term = Term()
+
+    async def duties(silent_from: float) -> None:
+        term.begin(after=silent_from)
+        await asyncio.sleep(0)
+        raise RuntimeError("out of order")
+
+    leadership = Leadership(term, duties)
+    running = asyncio.create_task(leadership.run())
+    await asyncio.sleep(0)
+    leadership.acquired(silent_from=0.0)
+    leadership.renewed(100.0)
+    with pytest.raises(RuntimeError, match="out of order"):
+        await running
+    assert term.refusal(1.0) is not None
+
+
+async def test_duties_end_with_the_lease() -> None:
+    """Losing the lease cancels what the leader was doing."""
+    ended = asyncio.Event()
+
+    async def duties(silent_from: float) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    leadership = Leadership(Term(), duties)
+    leadership.acquired(silent_from=0.0)
+    await asyncio.sleep(0)
+    leadership.lost()
+    await asyncio.wait_for(ended.wait(), 5)
