@@ -4,23 +4,52 @@ from collections.abc import Callable
 from typing import Final
 
 from driver.selector.functions import (
+    authorization,
+    cidr,
     conversions,
+    ip,
+    lists,
+    named_format,
     operators,
     optionals,
     quantity,
     regex,
     semver,
+    sets,
     strings,
+    text_format,
     times,
+    url,
 )
+from driver.selector.functions.cidr import CidrValue
+from driver.selector.functions.ip import IpValue
 from driver.selector.functions.library import Overload
+from driver.selector.functions.named_format import FormatValue
 from driver.selector.functions.quantity import QuantityValue
 from driver.selector.functions.semver import SemverValue
+from driver.selector.functions.url import UrlValue
 from driver.selector.types import Type
 from driver.selector.values import Duration, Timestamp, TypeValue, Uint
 from driver.selector.values import Optional as OptionalValue
 
-_LIBRARIES = (conversions, operators, optionals, quantity, regex, semver, strings, times)
+_LIBRARIES = (
+    authorization,
+    cidr,
+    conversions,
+    ip,
+    lists,
+    named_format,
+    operators,
+    optionals,
+    quantity,
+    regex,
+    semver,
+    sets,
+    strings,
+    text_format,
+    times,
+    url,
+)
 
 
 def _by_name() -> dict[str, tuple[Overload, ...]]:
@@ -52,14 +81,30 @@ _CLASSES: dict[str, type] = {
     "opaque": OptionalValue,
 }
 
-_STRUCTS: dict[str, type] = {cls.cel_type: cls for cls in (QuantityValue, SemverValue)}
+_STRUCTS: dict[str, type] = {
+    QuantityValue.cel_type: QuantityValue,
+    SemverValue.cel_type: SemverValue,
+    UrlValue.cel_type: UrlValue,
+    IpValue.cel_type: IpValue,
+    CidrValue.cel_type: CidrValue,
+    FormatValue.cel_type: FormatValue,
+}
+
+
+class _Nothing:
+    """The class of a type that no value has."""
+
 
 Test = Callable[[object], bool]
 
 
 def plain_class(wanted: Type) -> type | None:
     """The class of all values of a type; None where the class alone does not tell."""
-    return _STRUCTS.get(wanted.name) if wanted.kind == "struct" else _CLASSES.get(wanted.kind)
+    return (
+        _STRUCTS.get(wanted.name, _Nothing)
+        if wanted.kind == "struct"
+        else _CLASSES.get(wanted.kind)
+    )
 
 
 def runtime_test(wanted: Type) -> Test | None:
@@ -73,7 +118,7 @@ def runtime_test(wanted: Type) -> Test | None:
         return _list_test(runtime_test(wanted.params[0]))
     if wanted.kind == "map":
         return lambda value: isinstance(value, dict)
-    cls = plain_class(wanted) or type(None)
+    cls = plain_class(wanted)
     return lambda value: type(value) is cls
 
 

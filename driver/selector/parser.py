@@ -42,31 +42,11 @@ _LITERALS: dict[str, Callable[[str], object]] = {
     "string": literals.string,
     "bytes": literals.bytestring,
 }
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED = {
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import",
+    "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void",
+    "while",
+}  # fmt: skip
 
 
 def parse(source: str) -> Node:

@@ -27,30 +27,11 @@ from driver.selector.syntax import (
 SMALL: Final = 256
 
 # Functions that cost what their arguments are long, and give nothing longer.
-_READING = frozenset(
-    [
-        "_==_",
-        "_!=_",
-        "_<_",
-        "_<=_",
-        "_>_",
-        "_>=_",
-        "@in",
-        "startsWith",
-        "endsWith",
-        "contains",
-        "lowerAscii",
-        "upperAscii",
-        "trim",
-        "substring",
-        "quantity",
-        "isQuantity",
-        "semver",
-        "isSemver",
-        "indexOf",
-        "lastIndexOf",
-    ]
-)
+_READING = {
+    "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "startsWith", "endsWith", "contains",
+    "lowerAscii", "upperAscii", "trim", "substring", "quantity", "isQuantity", "semver",
+    "isSemver", "indexOf", "lastIndexOf",
+}  # fmt: skip
 _PATTERN = frozenset({"matches", "find"})
 
 

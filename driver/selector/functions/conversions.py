@@ -30,7 +30,16 @@ from driver.selector.types import (
     Type,
     type_of,
 )
-from driver.selector.values import INT_MAX, INT_MIN, UINT_MAX, TypeValue, Uint, type_name
+from driver.selector.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    TypeValue,
+    Uint,
+    int64,
+    type_name,
+    uint64,
+)
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _UINT = re.compile(r"[0-9]+")
@@ -45,14 +54,10 @@ _SMALLEST_EXPONENT = -4
 _PRECISION = 6
 
 
-def _int(value: float) -> int:
-    if isinstance(value, float):
-        if not INT_MIN < value < INT_MAX:
-            raise CelError("integer overflow")
-        return math.trunc(value)
-    if value > INT_MAX:
+def _int_of_double(value: float) -> int:
+    if not INT_MIN < value < INT_MAX:
         raise CelError("integer overflow")
-    return int(value)
+    return math.trunc(value)
 
 
 def _int_of_text(text: str) -> int:
@@ -61,8 +66,8 @@ def _int_of_text(text: str) -> int:
     return int(text)
 
 
-def _uint(value: float) -> Uint:
-    if not 0 <= value <= UINT_MAX or (isinstance(value, float) and value >= UINT_MAX):
+def _uint_of_double(value: float) -> Uint:
+    if not 0 <= value < UINT_MAX:
         raise CelError("unsigned integer overflow")
     return Uint(math.trunc(value))
 
@@ -160,13 +165,13 @@ OVERLOADS: tuple[Overload, ...] = (
     function("double", (INT,), DOUBLE, float),
     function("double", (UINT,), DOUBLE, float),
     function("double", (STRING,), DOUBLE, _double_of_text),
-    function("int", (DOUBLE,), INT, _int),
-    function("int", (UINT,), INT, _int),
+    function("int", (DOUBLE,), INT, _int_of_double),
+    function("int", (UINT,), INT, lambda value: int64(int(value))),
     function("int", (STRING,), INT, _int_of_text),
     function("int", (DURATION,), INT, lambda value: value.nanos),
     function("int", (TIMESTAMP,), INT, lambda value: value.nanos // SECOND),
-    function("uint", (DOUBLE,), UINT, _uint),
-    function("uint", (INT,), UINT, _uint),
+    function("uint", (DOUBLE,), UINT, _uint_of_double),
+    function("uint", (INT,), UINT, uint64),
     function("uint", (STRING,), UINT, _uint_of_text),
     function("duration", (STRING,), DURATION, parse_duration),
     function("timestamp", (STRING,), TIMESTAMP, parse_timestamp),

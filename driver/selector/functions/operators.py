@@ -27,11 +27,6 @@ from driver.selector.types import (
 from driver.selector.values import Uint, int64, uint64
 
 
-def add(left: int, right: int) -> int:
-    """`int + int`."""
-    return int64(left + right)
-
-
 def _divide(left: int, right: int) -> int:
     if right == 0:
         raise CelError("division by zero")
@@ -67,7 +62,7 @@ def _divide_doubles(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def concatenated(left: list[object], right: list[object]) -> list[object]:
+def _concatenated(left: list[object], right: list[object]) -> list[object]:
     """`list + list`, up to a length that nothing sensible needs."""
     if len(left) + len(right) > MAX_ELEMENTS:
         raise limit_exceeded()
@@ -116,18 +111,23 @@ def _arithmetic(name: str, kind: Type, run: Callable[..., object]) -> Overload:
 
 
 def _order(name: str, run: Callable[[object, object], bool]) -> list[Overload]:
-    found = [
-        function(name, (kind, kind), BOOL, run, cost=cost.shorter if kind in (STRING, BYTES) else 1)
-        for kind in (BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT)
+    numbers = [(left, right) for left in (INT, UINT, DOUBLE) for right in (INT, UINT, DOUBLE)]
+    texts = [(STRING, STRING), (BYTES, BYTES)]
+    return [
+        function(name, pair, BOOL, run, cost=cost.shorter if pair in texts else 1)
+        for pair in [
+            (BOOL, BOOL),
+            *sorted(numbers, key=lambda pair: numbers.index((pair[0], pair[0]))),
+            *texts,
+            (TIMESTAMP, TIMESTAMP),
+            (DURATION, DURATION),
+        ]
     ]
-    numbers = (DOUBLE, INT, UINT)
-    mixed = [(left, right) for left in numbers for right in numbers if left != right]
-    return found + [function(name, pair, BOOL, run) for pair in mixed]
 
 
 def _sizes() -> list[Overload]:
     found: list[Overload] = []
-    for kind in (STRING, BYTES, list_of(A), map_of(A, B)):
+    for kind in (BYTES, list_of(A), map_of(A, B), STRING):
         found += [function("size", (kind,), INT, _size), method("size", (kind,), INT, _size)]
     return found
 
@@ -136,32 +136,34 @@ def _decided_elsewhere(*_: object) -> object:
     raise no_such_overload()
 
 
+# Where the type of an operand is still open, the first overload that fits binds it: the order is
+# cel-go's.
 OVERLOADS: tuple[Overload, ...] = (
-    _arithmetic("_+_", INT, add),
-    _arithmetic("_+_", UINT, lambda left, right: uint64(left + right)),
-    _arithmetic("_+_", DOUBLE, lambda left, right: left + right),
-    function("_+_", (STRING, STRING), STRING, lambda a, b: a + b, cost=cost.concatenate),
     function("_+_", (BYTES, BYTES), BYTES, lambda a, b: a + b, cost=cost.concatenate),
-    function("_+_", (list_of(A), list_of(A)), list_of(A), concatenated),
+    _arithmetic("_+_", DOUBLE, lambda left, right: left + right),
     function("_+_", (DURATION, DURATION), DURATION, lambda a, b: span(a.nanos + b.nanos)),
     function("_+_", (DURATION, TIMESTAMP), TIMESTAMP, lambda a, b: shifted(b, a.nanos)),
     function("_+_", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: shifted(a, b.nanos)),
-    _arithmetic("_-_", INT, lambda left, right: int64(left - right)),
-    _arithmetic("_-_", UINT, lambda left, right: uint64(left - right)),
+    _arithmetic("_+_", INT, lambda left, right: int64(left + right)),
+    function("_+_", (list_of(A), list_of(A)), list_of(A), _concatenated),
+    function("_+_", (STRING, STRING), STRING, lambda a, b: a + b, cost=cost.concatenate),
+    _arithmetic("_+_", UINT, lambda left, right: uint64(left + right)),
     _arithmetic("_-_", DOUBLE, lambda left, right: left - right),
     function("_-_", (DURATION, DURATION), DURATION, lambda a, b: span(a.nanos - b.nanos)),
+    _arithmetic("_-_", INT, lambda left, right: int64(left - right)),
     function("_-_", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: shifted(a, -b.nanos)),
     function("_-_", (TIMESTAMP, TIMESTAMP), DURATION, lambda a, b: span(a.nanos - b.nanos)),
+    _arithmetic("_-_", UINT, lambda left, right: uint64(left - right)),
+    _arithmetic("_*_", DOUBLE, lambda left, right: left * right),
     _arithmetic("_*_", INT, lambda left, right: int64(left * right)),
     _arithmetic("_*_", UINT, lambda left, right: uint64(left * right)),
-    _arithmetic("_*_", DOUBLE, lambda left, right: left * right),
+    _arithmetic("_/_", DOUBLE, _divide_doubles),
     _arithmetic("_/_", INT, _divide),
     _arithmetic("_/_", UINT, _divide_unsigned),
-    _arithmetic("_/_", DOUBLE, _divide_doubles),
     _arithmetic("_%_", INT, _remainder),
     _arithmetic("_%_", UINT, _remainder_unsigned),
-    function("-_", (INT,), INT, lambda value: int64(-value)),
     function("-_", (DOUBLE,), DOUBLE, lambda value: -value),
+    function("-_", (INT,), INT, lambda value: int64(-value)),
     function("!_", (BOOL,), BOOL, negated),
     function("_==_", (A, A), BOOL, equal, cost=cost.shorter),
     function("_!=_", (A, A), BOOL, not_equal, cost=cost.shorter),

@@ -70,7 +70,7 @@ def parse_timestamp(text: str) -> Timestamp:
     if match is None:
         raise CelError(f"parsing time {text!r} as RFC 3339 failed")
     try:
-        moment = dt.dt.fromisoformat(f"{match[1]}T{match[2]}+00:00")
+        moment = dt.datetime.fromisoformat(f"{match[1]}T{match[2]}+00:00")
         offset = _minutes(match[4], match[5], match[6]) if match[4] else 0
     except ValueError:
         raise CelError(f"parsing time {text!r} as RFC 3339 failed") from None
