@@ -3,18 +3,21 @@
 from collections.abc import Container
 
 from driver.allocator.inventory import Inventory
+from driver.controller.cards import Card, cards
 from driver.controller.changes import Changes
 from driver.controller.footprint import footprint
 from driver.controller.ledger import Ledger
 from driver.controller.nominations import Nominations
 from driver.controller.occupancy import Occupancy
 from driver.controller.policies import Defaults, Policies, resolve
+from driver.model import names
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
 from driver.model.core import Node, Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
+from driver.model.resourceslice import ResourceSlice
 
 # Older refusals are of no use to anybody.
 TIDY_S = 60.0
@@ -48,8 +51,12 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, ObjectMeta] = {}
         self.claims: dict[ObjectKey, ResourceClaim] = {}
+        # The special claims of pods with extended resources, by the pod's UID.
+        self.special_claims: dict[str, ObjectKey] = {}
         # Pods of ours by UID: those that carry `names.POD_LABEL`.
         self.pods: dict[str, Pod] = {}
+        # The kinds of cards in each slice of ours.
+        self._cards: dict[str, frozenset[Card]] = {}
         # When a claim was refused last, and why.
         self.refusals: dict[ClaimUid, tuple[float, str]] = {}
 
@@ -80,6 +87,16 @@ class Cluster:
         if self.classes.pop(name, None) is not None:
             self.changes.touch_all()
 
+    def put_slice(self, published: ResourceSlice) -> None:
+        """A slice as it is now."""
+        self.inventory.put_slice(published)
+        self._cards[published.metadata.name] = cards([published], self.driver)
+
+    def remove_slice(self, name: str) -> None:
+        """A slice is gone."""
+        self.inventory.remove_slice(name)
+        self._cards.pop(name, None)
+
     def put_pod(self, pod: Pod) -> None:
         """A pod as it is now. Bound or finished, it is expected nowhere any more."""
         uid = pod.metadata.uid
@@ -97,7 +114,11 @@ class Cluster:
 
     def put_claim(self, claim: ResourceClaim, now: float) -> None:
         """A claim as it is now, at `now` of a monotonic clock in seconds."""
-        self.claims[ObjectKey(claim.metadata.namespace, claim.metadata.name)] = claim
+        key = ObjectKey(claim.metadata.namespace, claim.metadata.name)
+        self.claims[key] = claim
+        if claim.metadata.annotations.get(names.EXTENDED_CLAIM) == "true":
+            for owner in claim.metadata.owner_references:
+                self.special_claims[owner.uid] = key
         self.ledger.observe(claim, now)
         if claim.status.allocation is not None:
             self.nominations.settle(claim)
@@ -107,6 +128,9 @@ class Cluster:
         known = self.claims.get(key)
         if known is not None and known.metadata.uid == uid:
             del self.claims[key]
+            for owner in known.metadata.owner_references:
+                if self.special_claims.get(owner.uid) == key:
+                    del self.special_claims[owner.uid]
         self.ledger.forget(uid, version, now)
 
     # What follows
@@ -124,6 +148,10 @@ class Cluster:
             if consumer.resource == "pods" and consumer.uid in self.pods:
                 return self.pods[consumer.uid]
         return None
+
+    def cards(self) -> frozenset[Card]:
+        """The kinds of cards that are published now."""
+        return frozenset().union(*set(self._cards.values()))
 
     def tidy(self, existing: Container[ClaimUid], now: float) -> None:
         """Forget what only matters for seconds, of claims that may be gone."""

@@ -26,13 +26,16 @@ _API = "/apis/resource.k8s.io/v1"
 
 
 class Listener(Protocol):
-    """Who waits for changes; both calls return at once."""
+    """Who waits for pods and claims; told after `Cluster` knows. All calls return at once."""
 
-    def pod_changed(self, uid: str) -> None:
-        """A pod of ours appeared, changed or went."""
+    def pod_changed(self, pod: Pod) -> None:
+        """A pod of ours appeared or changed."""
 
-    def cluster_changed(self) -> None:
-        """A claim, a slice, a class or a node changed: a plan may come out differently."""
+    def pod_gone(self, pod: Pod) -> None:
+        """A pod of ours is gone."""
+
+    def claim_changed(self, claim: ResourceClaim) -> None:
+        """A claim appeared or changed."""
 
 
 class Watches:
@@ -93,39 +96,37 @@ class Watches:
         now = self._clock()
         if isinstance(event, Upsert):
             self._cluster.put_claim(event.object, now)
+            self._listener.claim_changed(event.object)
         elif isinstance(event, Delete):
             uid = ClaimUid(event.uid)
             self._cluster.remove_claim(event.key, uid, event.resource_version, now)
-        self._listener.cluster_changed()
 
     def _on_pod(self, event: Event[Pod]) -> None:
         if isinstance(event, Upsert):
             self._cluster.put_pod(event.object)
-            self._listener.pod_changed(event.object.metadata.uid)
+            self._listener.pod_changed(event.object)
         elif isinstance(event, Delete):
             self._cluster.remove_pod(event.uid)
-            self._listener.pod_changed(event.uid)
+            if event.old is not None:
+                self._listener.pod_gone(event.old)
 
     def _on_slice(self, event: Event[ResourceSlice]) -> None:
         if isinstance(event, Upsert):
-            self._cluster.inventory.put_slice(event.object)
+            self._cluster.put_slice(event.object)
         elif isinstance(event, Delete):
-            self._cluster.inventory.remove_slice(event.key.name)
-        self._listener.cluster_changed()
+            self._cluster.remove_slice(event.key.name)
 
     def _on_class(self, event: Event[DeviceClass]) -> None:
         if isinstance(event, Upsert):
             self._cluster.put_class(event.object)
         elif isinstance(event, Delete):
             self._cluster.remove_class(event.key.name)
-        self._listener.cluster_changed()
 
     def _on_node(self, event: Event[Node]) -> None:
         if isinstance(event, Upsert):
             self._cluster.put_node(event.object)
         elif isinstance(event, Delete):
             self._cluster.remove_node(event.key.name)
-        self._listener.cluster_changed()
 
     def _on_namespace(self, event: Event[Namespace]) -> None:
         if isinstance(event, Upsert):
@@ -140,4 +141,3 @@ class Watches:
         elif isinstance(event, Delete):
             self._cluster.inventory.remove_taint_rule(event.key.name)
             self._held.remove(event.key.name)
-        self._listener.cluster_changed()

@@ -1,0 +1,64 @@
+"""What the review of a pod rests on: from the watches, and templates live from the API server."""
+
+import asyncio
+from collections.abc import Iterable
+
+from driver.controller.cluster import Cluster
+from driver.controller.pods import Referenced, ReviewContext
+from driver.controller.translate import ResourceNames
+from driver.kube.errors import NotFound
+from driver.kube.rest import Rest
+from driver.model.api import ObjectMeta
+from driver.model.ids import ObjectKey
+from driver.model.resourceclaim import ResourceClaimTemplate
+from driver.wire.decode import decode
+
+# Of the 5 s that the API server waits, two tries must fit.
+_TIMEOUT_S = 2.0
+
+
+class Lookup:
+    """Gathers the context of one pod. Raises `driver.kube.errors.KubeError`."""
+
+    def __init__(
+        self, rest: Rest, cluster: Cluster, *, device_class: str, resources: ResourceNames
+    ) -> None:
+        self._rest = rest
+        self._cluster = cluster
+        self._device_class = device_class
+        self._resources = resources
+
+    async def __call__(self, namespace: str, referenced: Referenced) -> ReviewContext:
+        """The context for a pod in this namespace that is about these claims and templates."""
+        cluster = self._cluster
+        places = {name: ObjectKey(namespace, name) for name in referenced.claims}
+        return ReviewContext(
+            namespace=cluster.namespaces.get(namespace, ObjectMeta(name=namespace)),
+            defaults=cluster.defaults,
+            features=cluster.features,
+            classes=cluster.classes,
+            claims={
+                name: cluster.claims[place]
+                for name, place in places.items()
+                if place in cluster.claims
+            },
+            templates=await self._templates(namespace, referenced.templates),
+            cards=cluster.cards(),
+            extended_resources_served=cluster.extended_resources,
+            resources=self._resources,
+            driver=cluster.driver,
+            device_class=self._device_class,
+        )
+
+    async def _templates(
+        self, namespace: str, wanted: Iterable[str]
+    ) -> dict[str, ResourceClaimTemplate]:
+        found = await asyncio.gather(*(self._template(namespace, name) for name in wanted))
+        return {template.metadata.name: template for template in found if template is not None}
+
+    async def _template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates/{name}"
+        try:
+            return decode(ResourceClaimTemplate, await self._rest.get(path, timeout=_TIMEOUT_S))
+        except NotFound:
+            return None
