@@ -7,6 +7,9 @@ import msgspec
 from driver.model import names
 from driver.model.resourceslice import Device, ResourceSlice
 
+# Only whole cards: a part of a card (a MIG instance, say) is nothing to take a percentage of.
+_TYPE, _WHOLE = "type", "gpu"
+
 
 class Card(msgspec.Struct, frozen=True, order=True):
     """One kind of card: its memory in bytes, and its product name."""
@@ -16,7 +19,7 @@ class Card(msgspec.Struct, frozen=True, order=True):
 
 
 def cards(slices: Iterable[ResourceSlice], driver: str) -> frozenset[Card]:
-    """The kinds of cards that a driver publishes; a device without a memory capacity is none."""
+    """The kinds of whole cards that a driver publishes, as far as their memory is known."""
     found = (
         _card(device)
         for item in slices
@@ -28,7 +31,8 @@ def cards(slices: Iterable[ResourceSlice], driver: str) -> frozenset[Card]:
 
 def _card(device: Device) -> Card | None:
     memory = device.capacity.get(names.MEMORY)
-    if memory is None:
+    kind = device.attributes.get(_TYPE)
+    if memory is None or (kind is not None and kind.string != _WHOLE):
         return None
     product = device.attributes.get(names.PRODUCT_NAME)
     return Card(memory.value.ceil(), (product.string if product else None) or "")

@@ -278,6 +278,11 @@ def test_cards() -> None:
             "capacity": {"memory": {"value": "15360Mi"}},
         },
         {"name": "gpu-1", "capacity": {"memory": {"value": "1Gi"}}},
+        {
+            "name": "mig-0",
+            "attributes": {"type": {"string": "mig"}},
+            "capacity": {"memory": {"value": "5Gi"}},
+        },
         {"name": "nic-0"},
     ]
     slices = [
