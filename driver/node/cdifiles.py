@@ -74,12 +74,14 @@ class CdiFiles:
             if claim.uid == uid:
                 yield claim
 
-    def sweep(self, keep: frozenset[str]) -> tuple[str, ...]:
+    def sweep(self, keep: frozenset[str], *, alone: bool) -> tuple[str, ...]:
         """Remove the files of all claims but `keep`, and what a crash left of writing them.
 
-        The caller holds the checkpoint's lock, so that no claim can become held meanwhile.
+        The caller holds the checkpoint's lock, so that no claim can become held meanwhile. Unless
+        `alone`, another instance may just be writing the file of a held claim.
         """
-        gone = tuple(path for path, uid in self._leftovers() if uid not in keep)
+        gone = [path for path, uid in self._files() if uid not in keep]
+        gone += [path for path, uid in self._unfinished() if alone or uid not in keep]
         for path in gone:
             path.unlink(missing_ok=True)
         if gone:
@@ -94,8 +96,7 @@ class CdiFiles:
         for path in self._folder.glob(f"{prefix}*.json"):
             yield path, path.name.removeprefix(prefix).removesuffix(".json")
 
-    def _leftovers(self) -> Iterator[tuple[Path, str]]:
-        yield from self._files()
+    def _unfinished(self) -> Iterator[tuple[Path, str]]:
         prefix = f".{cdi.file_prefix(self._driver)}"
         for path in self._folder.glob(f"{prefix}*{TEMPORARY}"):
             yield path, path.name.removeprefix(prefix).partition(".json.")[0]

@@ -33,7 +33,7 @@ def recover(store: ClaimStore, files: CdiFiles, *, boot: str) -> None:
         for claim in held:
             store.locked(_doubt(claim, files, boot))
     store.locked(lambda book: _heal(book, files))
-    store.locked(lambda book: _sweep(book, files))
+    store.locked(lambda book: _sweep(book, files, alone=store.alone))
 
 
 def _believe_file(described: PreparedClaim) -> Change:
@@ -66,9 +66,10 @@ def _heal(book: Book, files: CdiFiles) -> None:
             log.warning("missing CDI file not made", claim=str(claim), error=str(error))
 
 
-def _sweep(book: Book, files: CdiFiles) -> None:
+def _sweep(book: Book, files: CdiFiles, *, alone: bool) -> None:
+    held = frozenset(claim.uid for claim in book.claims())
     try:
-        for name in files.sweep(frozenset(claim.uid for claim in book.claims())):
+        for name in files.sweep(held, alone=alone):
             log.info("removed the CDI file of a claim that is not prepared", file=name)
     except OSError as error:
         log.warning("CDI files not swept", error=str(error))

@@ -46,7 +46,11 @@ class ClaimStore:
         self.was_missing = not path.exists()
         self.was_damaged = False
         try:
-            self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = _open_lock(f"{path}.lock")
+            self._users = _open_lock(f"{path}.users")
+            # Whether no other instance runs; one that starts later does not change it.
+            self.alone = _try_lock(self._users, fcntl.LOCK_EX)
+            fcntl.flock(self._users, fcntl.LOCK_SH)
             self.locked(lambda _book: None)
         except OSError as error:
             raise StorageError(f"checkpoint {path} cannot be opened: {error}") from error
@@ -89,6 +93,7 @@ class ClaimStore:
         """Let go of the file, after what was begun is done."""
         self._thread.shutdown()
         os.close(self._lock)
+        os.close(self._users)
 
     def _outcomes(self, changes: list[Change]) -> list[Exception | None]:
         try:
@@ -150,17 +155,13 @@ class ClaimStore:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         give_up = time.monotonic() + _LOCK_PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise StorageError(
-                        f"another process has held {self._path}.lock for {_LOCK_PATIENCE_S:.0f} s; "
-                        "is a second instance of the plugin stopped or stuck?"
-                    ) from None
-                time.sleep(_LOCK_RETRY_S)
+        while not _try_lock(self._lock, fcntl.LOCK_EX):
+            if time.monotonic() > give_up:
+                raise StorageError(
+                    f"another process has held {self._path}.lock for {_LOCK_PATIENCE_S:.0f} s; "
+                    "is a second instance of the plugin stopped or stuck?"
+                )
+            time.sleep(_LOCK_RETRY_S)
         try:
             yield
         finally:
@@ -215,3 +216,15 @@ class ClaimStore:
         replace_file(self._path, data, before_rename=lambda: self._reach(FaultPoint.COMPACTED))
         self._inode, self._size = self._path.stat().st_ino, len(data)
         self._book.line_count = len(lines)
+
+
+def _open_lock(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,95 @@
+"""A node in one folder: checkpoint, CDI files and a preparer, which can crash and start again."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from driver.model.resourceclaim import ResourceClaim
+from driver.node.cdi import AnswerDevice
+from driver.node.cdifiles import CdiFiles
+from driver.node.checkpoint import Book
+from driver.node.claims import ClaimRef, NodeFacts
+from driver.node.faults import FaultPoint
+from driver.node.held import PreparedClaim
+from driver.node.prepare import Preparer
+from driver.node.recover import recover
+from driver.node.store import ClaimStore
+from tests.node.builders import DRIVER, facts
+
+
+class CrashError(Exception):
+    """The process is no more."""
+
+
+class Machine:
+    """`start` it before use, and again after a `CrashError`."""
+
+    def __init__(self, folder: Path, claims: Iterable[ResourceClaim] = ()) -> None:
+        self.claims = {claim.metadata.name: claim for claim in claims}
+        self.cdi = folder / "cdi"
+        self.journal = folder / "claims.journal"
+        self.double_uses: list[ClaimRef] = []
+        self.boot = 1
+        # Where the process dies next.
+        self.fault: FaultPoint | None = None
+        self.passed: list[FaultPoint] = []
+
+    def start(self) -> "Machine":
+        """A new process on what the last one left."""
+        self.fault = None
+        self.store = ClaimStore(self.journal, reach=self._reach)
+        self.files = CdiFiles(self.cdi, DRIVER, reach=self._reach)
+        recover(self.store, self.files, boot=self.facts().boot)
+        self.preparer = Preparer(
+            self.store,
+            self.files,
+            get_claim=self._get_claim,
+            node=self.facts,
+            on_double_use=lambda claim, _: self.double_uses.append(claim),
+            reach=self._reach,
+        )
+        return self
+
+    def reboot(self) -> "Machine":
+        """The machine goes down: the CDI folder is in memory."""
+        self.stop()
+        self.boot += 1
+        for path in self.cdi.iterdir():
+            path.unlink()
+        return self.start()
+
+    def stop(self) -> None:
+        """The process ends; what it has open is closed, as the kernel does."""
+        self.store.close()
+
+    def facts(self) -> NodeFacts:
+        """What the node knows of itself."""
+        return facts(boot=f"boot-{self.boot}")
+
+    async def prepare(self, asked: ClaimRef) -> tuple[AnswerDevice, ...]:
+        """As the kubelet asks."""
+        return await self.preparer.prepare(asked)
+
+    async def unprepare(self, asked: ClaimRef) -> None:
+        """As the kubelet asks."""
+        await self.preparer.unprepare(asked)
+
+    def book(self) -> dict[str, PreparedClaim]:
+        """What the checkpoint holds, read anew from the disk."""
+        book = Book()
+        for line in self.journal.read_bytes().splitlines():
+            assert book.apply(line) is None
+        return {claim.uid: claim for claim in book.claims()}
+
+    def cdi_files(self) -> set[str]:
+        """UIDs that have a CDI file; any other name stands for itself."""
+        prefix = f"k8s.{DRIVER}-claim_"
+        names = (path.name for path in self.cdi.iterdir())
+        return {name.removeprefix(prefix).removesuffix(".json") for name in names}
+
+    async def _get_claim(self, _namespace: str, name: str) -> ResourceClaim | None:
+        return self.claims.get(name)
+
+    def _reach(self, point: FaultPoint) -> None:
+        self.passed.append(point)
+        if point == self.fault:
+            raise CrashError(point)
