@@ -1,1 +1,1 @@
-"""Which devices claims get on one node: first fit as the scheduler does, or the best score. Pure."""
+"""Which devices claims get on a node: first fit as the scheduler does, or the best score. Pure."""

@@ -179,4 +179,6 @@ class Candidate:
     def _value(self, attribute: str) -> Values | None:
         device = self.standing.device
         expression = self.demand.derived.get(attribute)
-        return device.attribute(attribute) if expression is None else derive(expression, device)
+        if expression is None:
+            return device.attribute(attribute)
+        return derive(expression, device.as_selectors_see_it())

@@ -61,12 +61,16 @@ class PooledDevice:
         return known
 
     def _evaluate(self, expression: str) -> bool | SelectorError:
-        if self._selector_device is None:
-            self._selector_device = SelectorDevice.of(self.id.driver, self.device)
         try:
-            return compile_selector(expression).matches(self._selector_device)
+            return compile_selector(expression).matches(self.as_selectors_see_it())
         except SelectorError as error:
             return error
+
+    def as_selectors_see_it(self) -> SelectorDevice:
+        """The device as a value of CEL, made once."""
+        if self._selector_device is None:
+            self._selector_device = SelectorDevice.of(self.id.driver, self.device)
+        return self._selector_device
 
     def attribute(self, name: str) -> Values | None:
         """The value of the attribute with that full name, None where it is not published.

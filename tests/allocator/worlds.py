@@ -1,0 +1,108 @@
+"""Small random worlds for property tests: devices, their use, and claims on them."""
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from driver.allocator.problem import Problem
+from driver.model.allocation import DeviceUse
+from driver.model.ids import DeviceId
+from driver.model.names import DRIVER, MEMORY
+from driver.model.quantity import whole
+from tests.allocator.build import (
+    AClaim,
+    ADevice,
+    ARequest,
+    ASlice,
+    claim,
+    device,
+    first_available,
+    problem,
+    request,
+    slice_of,
+)
+
+GROUP = f"{DRIVER}/nvlinkGroup"
+BIG = f'device.attributes["{DRIVER}"].productName == "big"'
+
+
+@st.composite
+def _devices(draw: DrawFn) -> list[ADevice]:
+    made = []
+    for index in range(draw(st.integers(3, 6))):
+        one = device(f"gpu-{index}").with_links(
+            group=draw(st.sampled_from([None, "a", "b"])), numa=draw(st.integers(0, 1))
+        )
+        one = one.with_attribute("productName", draw(st.sampled_from(["big", "small"])))
+        one = one.with_capacity(MEMORY, str(draw(st.integers(1, 4))))
+        if draw(st.booleans()):
+            one = one.shareable()
+        if draw(st.integers(0, 3)) == 0:
+            one = one.with_counters("set", c=draw(st.integers(1, 2)))
+        made.append(one)
+    return made
+
+
+@st.composite
+def _request(draw: DrawFn, name: str) -> ARequest:
+    made = request(name, count=draw(st.sampled_from([1, 1, 2])))
+    if draw(st.integers(0, 3)) == 0:
+        made = made.with_selector(BIG)
+    if draw(st.booleans()):
+        made = made.with_capacity(memory=str(draw(st.integers(1, 2))))
+    return made
+
+
+@st.composite
+def _claim(draw: DrawFn, name: str) -> AClaim:
+    requests = [draw(_request(f"r{index}")) for index in range(draw(st.integers(1, 2)))]
+    if len(requests) > 1 and draw(st.booleans()):
+        requests[1] = requests[0].named("r1")
+    if draw(st.integers(0, 3)) == 0:
+        requests[0] = first_available("r0", draw(_request("one")), draw(_request("two")))
+    made = claim(*requests, name=name)
+    match draw(st.integers(0, 4)):
+        case 0:
+            return made.matching(GROUP)
+        case 1:
+            return made.distinct_in(GROUP)
+        case 2:
+            return made.matching(GROUP, "r0")
+    return made
+
+
+class World(msgspec.Struct, frozen=True):
+    """A node's devices, what is in use of them, and claims."""
+
+    devices: list[ADevice]
+    use: dict[DeviceId, DeviceUse]
+    claims: list[AClaim]
+
+    def slices(self) -> list[ASlice]:
+        """The devices in two slices of one pool, with the counters in a third."""
+        half = (len(self.devices) + 1) // 2
+        return [
+            slice_of(*self.devices[:half], name="a", slices=3),
+            slice_of(*self.devices[half:], name="b", slices=3),
+            slice_of(name="c", slices=3).with_counter_set("set", c=2),
+        ]
+
+    def problem(self, slices: list[ASlice] | None = None) -> Problem:
+        """The claims on these devices."""
+        return problem(slices or self.slices(), *self.claims, use=self.use)
+
+
+@st.composite
+def worlds(draw: DrawFn) -> World:
+    """Up to six devices, a quarter of them in use, and one or two claims."""
+    devices = draw(_devices())
+    use: dict[DeviceId, DeviceUse] = {}
+    for one in devices:
+        if draw(st.integers(0, 3)):
+            continue
+        name = DeviceId(DRIVER, "node-1", one.made.name)
+        use[name] = DeviceUse(exclusive=True)
+        if one.made.allow_multiple_allocations:
+            use[name] = DeviceUse(shares=frozenset("s"), consumed={MEMORY: whole(1)})
+    claims = [draw(_claim(f"claim-{index}")) for index in range(draw(st.integers(1, 2)))]
+    return World(devices, use, claims)
