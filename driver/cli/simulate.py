@@ -9,19 +9,17 @@ from driver.cli.simulation.documents import read
 from driver.cli.simulation.manifests import sort
 from driver.cli.simulation.run import simulate as play
 from driver.cli.simulation.world import Rules
-from driver.controller.policies import Defaults
+from driver.controller.settings import ControllerSettings
 from driver.simulator.releases import release
 
 _OUTPUTS = ("table", "json")
-# What holds where neither pod, claim, class nor namespace says anything.
-_DEFAULTS = Defaults(node="compact", gpu="compact")
 
 
 def simulate(files: Sequence[str], *, kubernetes: str, output: str, ascii_only: bool) -> None:
     """Play the files and print the result; raises `QuadrantError` for what is wrong with them."""
     if output not in _OUTPUTS:
         raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
-    rules = Rules(release=release(kubernetes), defaults=_DEFAULTS)
+    rules = Rules(release=release(kubernetes), defaults=ControllerSettings().defaults)
     report = play(sort(read(files)), rules)
     words = console.stderr()
     for warning in report.warnings:

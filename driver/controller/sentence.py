@@ -40,13 +40,26 @@ def node_told(plan: Plan) -> str:
     return "; ".join(parts)
 
 
+def nowhere_told(plan: Plan) -> str:
+    """Why no node was nominated, by reason, and what would make one fit."""
+    parts = [
+        f"{item.count} node{'s' if item.count > 1 else ''}: {item.reason} (such as {item.example})"
+        for item in plan.rejections[:_MOST]
+    ]
+    remedy = next((item.remedy for item in plan.rejections if item.remedy), "")
+    parts += [f"what would help: {remedy}"] if remedy else []
+    return f"{plan.why}, so that it is left to the scheduler: {'; '.join(parts) or 'no node is known'}"
+
+
 def _names(devices: Iterable[DeviceId]) -> str:
     return ", ".join(dict.fromkeys(f"{item.pool}/{item.device}" for item in devices))
 
 
 def _score(score: Score) -> str:
-    terms = " + ".join(f"{term.name} {term.points:.2f}" for term in score.terms[:_MOST])
-    return f"{score.total:.2f} ({terms})"
+    """The total and what it is made of; terms without points say nothing."""
+    terms = [term for term in score.terms if term.points][:_MOST]
+    said = ", ".join(f"{term.name} {_points(term.points)}" for term in terms)
+    return f"{_points(score.total)} ({said})" if said else _points(score.total)
 
 
 def _next(runner_up: RunnerUp, best: Score) -> str:
@@ -55,4 +68,8 @@ def _next(runner_up: RunnerUp, best: Score) -> str:
 
 def _behind(second: Score, best: Score) -> str:
     behind = best.total - second.total
-    return f"{behind:.2f} behind" if behind else "equal, later in order"
+    return f"{_points(behind)} behind" if behind else "equal, later in order"
+
+
+def _points(points: float) -> str:
+    return f"{points:.4g}"

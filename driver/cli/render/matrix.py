@@ -68,7 +68,7 @@ def _cells(cards: Sequence[CardUse], signs: Signs) -> Text:
 
 
 def _cell(card: CardUse, signs: Signs) -> tuple[str, str]:
-    if card.exclusive:
+    if card.exclusive or (card.shares == 1 and card.memory_used_mib == card.memory_mib):
         return signs.whole * 2, "red"
     if card.shares:
         number = str(card.shares) if card.shares <= _MANY else "*"
@@ -90,6 +90,6 @@ def _memory(cards: Iterable[CardUse]) -> str:
 
 def _legend(signs: Signs) -> str:
     return (
-        f"{signs.free * 2} free   {signs.shared}2 shared by 2 claims   {signs.whole * 2} whole "
-        f"card in use   {signs.gap} another NVLink group"
+        f"{signs.free * 2} free   {signs.shared}2 shared by 2 claims   "
+        f"{signs.whole * 2} one claim has all of it   {signs.gap} another NVLink group"
     )

@@ -95,22 +95,22 @@ class Manifests(msgspec.Struct, frozen=True, kw_only=True):
 
 def sort(documents: Iterable[Document]) -> Manifests:
     """Check and sort the objects; raises `ManifestError` for the first that is wrong."""
-    by_kind: dict[str, list[Document]] = {}
+    kept: list[Document] = []
     skipped: dict[str, int] = {}
     for document in documents:
         if not document.kind:
             raise document.error("kind", "is missing; expected an object of Kubernetes")
         if document.kind == INVENTORY:
             check_api_version(document, INVENTORY_API)
-            by_kind.setdefault(INVENTORY, []).append(document)
+            kept.append(document)
         elif document.kind in _KINDS:
-            by_kind.setdefault(document.kind, []).append(_checked(document))
+            kept.append(_checked(document))
         else:
             skipped[document.kind] = skipped.get(document.kind, 0) + 1
-    _refuse_twins(document for part in by_kind.values() for document in part)
+    _refuse_twins(kept)
 
     def of(*kinds: str) -> tuple[Document, ...]:
-        return tuple(document for kind in kinds for document in by_kind.get(kind, ()))
+        return tuple(document for document in kept if document.kind in kinds)
 
     return Manifests(
         workloads=of(*_WITH_PODS),

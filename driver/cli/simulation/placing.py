@@ -29,7 +29,7 @@ def place(world: World, raw: Raw) -> Placed:
     if names.POD_LABEL not in (raw["metadata"].get("labels") or {}):
         return Placed(raw)
     pod = decode.convert(Pod, raw)
-    world.planner.withdraw(pod)
+    world.planner.withdraw(pod.metadata.uid)
     plan = world.planner.plan(pod)
     world.planner.nominate(pod, plan)
     status = {**raw.get("status", {}), "nominatedNodeName": plan.node or ""}

@@ -1,0 +1,244 @@
+"""The controller process, put together: who is wired to whom, what starts and stops when.
+
+Every replica watches the cluster and reviews pods. The leader alone answers commits, places pods
+and looks after what stays behind.
+"""
+
+import asyncio
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp import web
+
+from driver.admission import configuration
+from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, ServingCertificate
+from driver.admission.commit import CommitHook
+from driver.admission.lookup import Lookup
+from driver.admission.pods import PodHandler
+from driver.admission.rotation import OwnCertificates
+from driver.admission.server import AdmissionServer, Route
+from driver.controller.aftermath import Aftermath
+from driver.controller.claims import ClaimWriter
+from driver.controller.cluster import Cluster
+from driver.controller.held import HeldDevices
+from driver.controller.leadership import Leadership
+from driver.controller.placement import Placement
+from driver.controller.planner import Planner
+from driver.controller.podwriter import RestPodWriter
+from driver.controller.settings import ControllerSettings
+from driver.controller.takeover import fence_all
+from driver.controller.templates import Templates
+from driver.controller.tending import Tending
+from driver.controller.term import EARLIER_ANSWERS_LAND_WITHIN_S, Term
+from driver.controller.translate import ResourceNames
+from driver.controller.watches import Watches
+from driver.kube.discovery import Served, discover
+from driver.kube.election import Election
+from driver.kube.events import Recorder
+from driver.kube.rest import Rest
+from driver.kube.session import open_session
+from driver.kube.transport import Session
+from driver.model.ids import ObjectKey
+from driver.obs import health
+
+_log = structlog.get_logger(__name__)
+
+LEASE = "quadrant-controller"
+SECRET = "quadrant-webhooks"  # noqa: S105 # its name, not its content
+CERTIFICATES_EVERY_S = 3600.0
+
+
+async def run(settings: ControllerSettings) -> None:
+    """Be one replica of the controller until SIGTERM or SIGINT.
+
+    Raises `QuadrantError` when it cannot start, and whatever ends one of its parts.
+    """
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(open_session(settings.kubeconfig))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quadrant-")))
+        served = await discover(Rest(session))
+        await Controller(settings, session, served, folder).run()
+
+
+class Controller:
+    """One replica: the constructor wires, `run` starts."""
+
+    def __init__(
+        self, settings: ControllerSettings, session: Session, served: Served, folder: Path
+    ) -> None:
+        self._settings = settings
+        rest = self._rest = Rest(session)
+        self._cluster = Cluster(
+            driver=settings.driver,
+            features=served.features,
+            defaults=settings.defaults,
+            extended_resources=served.extended_resources,
+        )
+        self._term = Term()
+        self._events = Recorder(
+            rest, controller=f"{settings.driver}/controller", instance=settings.identity
+        )
+        self._claims = ClaimWriter(rest)
+        self._templates = Templates(rest, _now)
+        self._held = HeldDevices(rest, served.taint_rules, self._cluster.ledger)
+        self._placement = Placement(
+            self._cluster, Planner(self._cluster), writer=RestPodWriter(rest), tells=self._events
+        )
+        self._watches = Watches(
+            rest,
+            self._cluster,
+            self._placement,
+            self._held,
+            taint_rules=served.taint_rules,
+            clock=time.monotonic,
+        )
+        self._leadership = Leadership(self._term, self._lead)
+        self._election = Election(
+            session,
+            self._leadership,
+            namespace=settings.namespace,
+            name=LEASE,
+            identity=settings.identity,
+        )
+        self._certificates = self._own_certificates(folder)
+        given = Path(settings.certificates) if settings.certificates else folder
+        self._serving = ServingCertificate(given / CERTIFICATE_FILE, given / KEY_FILE)
+        self._server = self._admission()
+
+    async def run(self) -> None:
+        """Watch, serve, stand for election; until a signal, or until a part fails."""
+        stop = _stop_signal()
+        health_server = await self._serve_health()
+        try:
+            async with asyncio.TaskGroup() as group:
+                parts = [
+                    group.create_task(part)
+                    for part in (self._watches.run(), self._events.run(), self._leadership.run())
+                ]
+                await self._start_serving()
+                parts += [
+                    group.create_task(part)
+                    for part in (
+                        self._serving.follow(),
+                        self._renew_certificates(),
+                        self._election.run(),
+                    )
+                ]
+                await stop.wait()
+                await self._stop(parts)
+        finally:
+            await health_server.cleanup()
+
+    async def _start_serving(self) -> None:
+        await self._watches.synced()
+        await self._ensure_certificates()
+        self._serving.load()
+        await self._server.start()
+        _log.info("serving", address=self._settings.webhook_address, port=self._server.port)
+
+    async def _stop(self, parts: list[asyncio.Task[None]]) -> None:
+        """No new answers; those under way are finished; only then the lease is given back."""
+        self._term.end()
+        await self._server.stop()
+        for part in reversed(parts):
+            part.cancel()
+
+    # Leading
+
+    async def _lead(self, silent_from: float) -> None:
+        """From the lease to the first answer, and the leader's work ever after."""
+        await asyncio.sleep(max(0.0, silent_from - time.monotonic()))
+        await self._watches.claims.relist()
+        fenced = await fence_all(self._watches.claims.objects.values(), self._claims)
+        self._term.begin(
+            after=time.monotonic() if fenced else silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
+        )
+        _log.info("leading", fenced=fenced)
+        tending = Tending(
+            self._cluster,
+            claims=self._claims,
+            templates=self._templates,
+            held=self._held,
+            clock=time.monotonic,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._placement.run())
+            group.create_task(tending.run())
+
+    # Serving
+
+    def _admission(self) -> AdmissionServer:
+        settings = self._settings
+        resources = ResourceNames()
+        hook = CommitHook(
+            self._cluster,
+            term=self._term,
+            claims=self._claims,
+            aftermath=Aftermath(self._cluster, self._placement, self._held, self._events),
+        )
+        lookup = Lookup(
+            self._rest, self._cluster, device_class=settings.device_class, resources=resources
+        )
+        pods = PodHandler(lookup, self._templates, resources)
+        return AdmissionServer(
+            {
+                configuration.COMMIT_PATH: Route(handler=hook.review, fails_closed=True),
+                configuration.PODS_PATH: Route(handler=pods.handle, fails_closed=False),
+            },
+            self._serving.context,
+            host=settings.listen_host,
+            port=settings.listen_port,
+        )
+
+    def _own_certificates(self, folder: Path) -> OwnCertificates | None:
+        settings = self._settings
+        if settings.certificates:
+            return None
+        return OwnCertificates(
+            self._rest,
+            ObjectKey(settings.namespace, SECRET),
+            hosts=[urlsplit(settings.webhook_address).hostname or settings.webhook_address],
+            configurations=[
+                configuration.COMMIT_CONFIGURATION,
+                configuration.PODS_CONFIGURATION,
+            ],
+            folder=folder,
+        )
+
+    async def _ensure_certificates(self) -> None:
+        if self._certificates is not None:
+            await self._certificates.ensure(_now())
+
+    async def _renew_certificates(self) -> None:
+        while True:
+            await asyncio.sleep(CERTIFICATES_EVERY_S)
+            await self._ensure_certificates()
+
+    async def _serve_health(self) -> web.AppRunner:
+        app = web.Application()
+        ready: dict[str, Callable[[], str | None]] = {
+            "watches": lambda: None if self._watches.has_synced else "not all kinds are listed yet"
+        }
+        app.add_routes(health.routes(live={}, ready=ready))
+        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await runner.setup()
+        await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()
+        return runner
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
