@@ -12,6 +12,7 @@ import structlog
 from driver.controller import expiry
 from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
+from driver.controller.held import HeldDevices
 from driver.controller.reaper import Reaper
 from driver.controller.templates import Templates
 from driver.kube.errors import KubeError
@@ -32,11 +33,13 @@ class Tending:
         *,
         claims: ClaimWriter,
         templates: Templates,
+        held: HeldDevices,
         clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._claims = claims
         self._templates = templates
+        self._held = held
         self._clock = clock
         self._reaper = Reaper()
 
@@ -59,6 +62,8 @@ class Tending:
                     "unused allocation taken away",
                     claim=f"{claim.metadata.namespace}/{claim.metadata.name}",
                 )
+
+        await self._held.tend()
 
     async def _seldom(self) -> None:
         uids = {ClaimUid(claim.metadata.uid) for claim in self._cluster.claims.values()}

@@ -1,0 +1,71 @@
+"""What follows a ruling on a commit: users are told, refused pods get a node that fits."""
+
+from driver.controller.cluster import Cluster
+from driver.controller.commit import Allow, Deny
+from driver.controller.held import HeldDevices
+from driver.controller.placement import Placement
+from driver.controller.proposal import Proposal
+from driver.controller.sentence import told
+from driver.kube.events import Recorder, Subject
+from driver.model.ids import DeviceId
+
+
+class Aftermath:
+    """Nothing here delays the answer: every call returns at once."""
+
+    def __init__(
+        self, cluster: Cluster, placement: Placement, held: HeldDevices, events: Recorder
+    ) -> None:
+        self._cluster = cluster
+        self._placement = placement
+        self._held = held
+        self._events = events
+
+    def allocated(self, proposal: Proposal, ruling: Allow) -> None:
+        """Tell on claim and pod what was chosen and why, in one line."""
+        if ruling.explanation is None:
+            return
+        devices = [
+            result.device_id() for result in ruling.results if result.driver == self._cluster.driver
+        ]
+        note = told(devices, ruling.explanation)
+        for subject in self._subjects(proposal):
+            self._events.record(subject, "DevicesChosen", note, action="Allocate")
+
+    def denied(self, proposal: Proposal, ruling: Deny) -> None:
+        """Tell why, and nominate a node that fits (rule 9)."""
+        for subject in self._subjects(proposal):
+            self._events.record(
+                subject, "DevicesRefused", ruling.reason, action="Allocate", warning=True
+            )
+        pod = self._cluster.pod_of(proposal.claim)
+        if pod is not None:
+            self._placement.renominate(pod.metadata.uid)
+
+    def believed_free(self, devices: frozenset[DeviceId]) -> None:
+        """Have these devices tainted until they are released (rule 10)."""
+        self._held.want(devices)
+
+    def _subjects(self, proposal: Proposal) -> list[Subject]:
+        metadata = proposal.claim.metadata
+        subjects = [
+            Subject(
+                api_version="resource.k8s.io/v1",
+                kind="ResourceClaim",
+                namespace=metadata.namespace,
+                name=metadata.name,
+                uid=metadata.uid,
+            )
+        ]
+        pod = self._cluster.pod_of(proposal.claim)
+        if pod is not None:
+            subjects.append(
+                Subject(
+                    api_version="v1",
+                    kind="Pod",
+                    namespace=pod.metadata.namespace,
+                    name=pod.metadata.name,
+                    uid=pod.metadata.uid,
+                )
+            )
+        return subjects
