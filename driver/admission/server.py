@@ -24,6 +24,9 @@ DEFAULT_TIMEOUT = 10.0
 # What is left of the caller's patience when we give up, so that our refusal still arrives.
 MARGIN = 0.25
 _SHUTDOWN = 5.0
+# The API server lets go of idle connections after 90 s. It must be the first to do so: a review
+# sent into a connection that we are closing fails.
+_KEEP_ALIVE = 180.0
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|h|m|s)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -107,7 +110,11 @@ class AdmissionServer:
         for path, route in routes.items():
             app.router.add_post(path, _Endpoint(path, route).serve)
         self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN
+            app,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=_KEEP_ALIVE,
+            shutdown_timeout=_SHUTDOWN,
         )
         self._context = context
         self._host, self._port = host, port

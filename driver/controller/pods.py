@@ -35,6 +35,7 @@ from driver.wire.patch import Operation
 
 # A pod that a kubelet made up; the API object is only its picture.
 _MIRROR = "kubernetes.io/config.mirror"
+_LONGEST = 1000
 
 
 class ReviewContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,12 +107,18 @@ def review_pod(pod: Mapping[str, Any], context: ReviewContext) -> Refused | Patc
         translation = _translate(pod, typed, context)
         _check_policies(typed, context)
     except QuadrantError as error:
-        return Refused(f"{error}.")
+        return Refused(_sentence(error))
     return Patch(
         operations=tuple(_operations(pod, typed, translation, context)),
         template=translation.template,
         warnings=translation.warnings,
     )
+
+
+def _sentence(error: QuadrantError) -> str:
+    """What went wrong, also where an annotation of 256 KiB is quoted in it."""
+    text = str(error)
+    return f"{text}." if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _operations(

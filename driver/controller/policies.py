@@ -23,6 +23,8 @@ from driver.policy import registry
 POLICY_API_VERSION = f"{names.DOMAIN}/v1alpha1"
 POLICY_KIND = "PlacementPolicy"
 
+_LONGEST = 128
+
 # The first annotation that is set decides, so ours goes before HAMi's.
 NODE_ANNOTATIONS = (names.NODE_POLICY, names.HAMI_NODE_POLICY)
 GPU_ANNOTATIONS = (names.GPU_POLICY, names.HAMI_GPU_POLICY)
@@ -200,6 +202,9 @@ def _class_config(parameters: bytes) -> _ClassConfig | None:
 
 
 def _checked(setting: Setting, axis: _Axis) -> Setting:
+    if len(setting.policy) > _LONGEST:
+        # Annotations may have 256 KiB, and what is checked is also remembered.
+        raise UnknownPolicyError(f"{setting.where}: a policy has at most {_LONGEST} characters")
     complaint = axis.check(setting.policy)
     if complaint is not None:
         raise UnknownPolicyError(f"{setting.where}: {complaint}")

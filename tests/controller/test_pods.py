@@ -377,6 +377,12 @@ def test_refused(raw: dict[str, Any], says: list[str]) -> None:
     assert all(part in message for part in says), message
 
 
+def test_refusal_is_a_sentence() -> None:
+    """Whatever is quoted, a user can read it."""
+    mode = {"nvidia.com/vgpu-mode": "x" * 100_000}
+    assert len(refusal(pod(container(limits={GPU: "1"}), annotations=mode))) < 1100
+
+
 def test_shares_need_consumable_capacity() -> None:
     """The API server would drop the amounts in silence and give the whole card."""
     given = context(features=Features())

@@ -136,6 +136,13 @@ def test_unknown_value_is_an_error() -> None:
     assert all(part in text for part in (names.GPU_POLICY, "pod team/p", "tight", "compact"))
 
 
+def test_endless_value_is_not_remembered() -> None:
+    """An annotation can be large; it is neither kept nor quoted."""
+    with pytest.raises(UnknownPolicyError) as raised:
+        resolve(None, pod({names.GPU_POLICY: "none," * 1000}), {}, None, defaults=DEFAULTS)
+    assert len(str(raised.value)) < 300
+
+
 def test_overruled_value_is_not_looked_at() -> None:
     """A wrong annotation of a namespace does no harm where a pod decides."""
     wrong = ObjectMeta(name="team", annotations={names.GPU_POLICY: "tight"})
