@@ -147,7 +147,7 @@ def is_labelled(raw: dict[str, Any]) -> bool:
         pytest.param(pod(container(limits={MEMORY: "5"})), context(), True, id="HAMi's words"),
     ],
 )
-def test_who_is_gated(raw: dict[str, Any], given: ReviewContext, ours: bool) -> None:  # noqa: FBT001
+def test_who_is_gated(raw: dict[str, Any], given: ReviewContext, ours: bool) -> None:
     """Label and gate go to pods that ask for our devices in any way, and to no others."""
     stored, _ = patched(raw, given)
     assert (is_gated(stored), is_labelled(stored)) == (ours, ours)

@@ -123,7 +123,7 @@ def test_no_resources_at_all() -> None:
         (Ask(cores=50), Ask(), False),
     ],
 )
-def test_covers(ask: Ask, other: Ask, covers: bool) -> None:  # noqa: FBT001 # a table's column
+def test_covers(ask: Ask, other: Ask, covers: bool) -> None:  # a table's column
     """One request can serve another container only when no part of it is smaller."""
     assert ask.covers(other) is covers
 

@@ -65,7 +65,7 @@ def fits(annotations: dict[str, str], device: SelectorDevice) -> bool:
         pytest.param({NO_UUID: "GPU-"}, True, id="a part of a UUID is none"),
     ],
 )
-def test_fits(annotations: dict[str, str], fit: bool) -> None:  # noqa: FBT001 # a table's column
+def test_fits(annotations: dict[str, str], fit: bool) -> None:  # a table's column
     """Types are parts of names, UUIDs are exact, every annotation must agree."""
     assert fits(annotations, card()) is fit
 
@@ -126,6 +126,6 @@ def test_other_modes_are_refused(mode: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "bound"), [("true", True), ("T", True), ("yes", False)])
-def test_numa_bind(value: str, bound: bool) -> None:  # noqa: FBT001 # a table's column
+def test_numa_bind(value: str, bound: bool) -> None:  # a table's column
     """The annotation is read as Go reads a truth value."""
     assert translate_selectors.read({NUMA_BIND: value}).one_numa_node is bound
