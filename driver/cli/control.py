@@ -63,7 +63,7 @@ async def run(settings: ControllerSettings) -> None:
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(open_session(settings.kubeconfig))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quadrant-")))
-        served = await discover(Rest(session))
+        served = await discover(Rest(session), driver=settings.driver)
         await Controller(settings, session, served, folder).run()
 
 

@@ -90,3 +90,40 @@ def simulate(
     from driver.cli import simulate as command  # noqa: PLC0415
 
     command.simulate(files, kubernetes=kubernetes, output=output, ascii_only=ascii_only)
+
+
+SettingsFile = Annotated[
+    str | None, typer.Option("-c", "--config", help="A YAML file with settings.")
+]
+Settings = Annotated[
+    list[str], typer.Option("--set", help="NAME=VALUE, overrules the file; may be repeated.")
+]
+
+
+@app.command()
+def controller(config: SettingsFile = None, sets: Settings = []) -> None:  # noqa: B006 # typer's way
+    """Run one replica of the controller: the webhooks and the placement of pods."""
+    import asyncio  # noqa: PLC0415
+
+    from driver.cli import configure, control  # noqa: PLC0415
+    from driver.controller.settings import ControllerSettings  # noqa: PLC0415
+    from driver.obs import logging  # noqa: PLC0415
+
+    settings = configure.load(ControllerSettings, config, sets)
+    logging.configure()
+    asyncio.run(control.run(settings))
+
+
+@app.command()
+def node(config: SettingsFile = None, sets: Settings = []) -> None:  # noqa: B006 # typer's way
+    """Run the kubelet plugin of one node."""
+    import asyncio  # noqa: PLC0415
+
+    from driver.cli import configure  # noqa: PLC0415
+    from driver.node import run as plugin  # noqa: PLC0415
+    from driver.node.settings import NodeSettings  # noqa: PLC0415
+    from driver.obs import logging  # noqa: PLC0415
+
+    settings = configure.load(NodeSettings, config, sets)
+    logging.configure()
+    asyncio.run(plugin.run(settings))
