@@ -42,10 +42,12 @@ class Cluster:
         self.features = features
         self.defaults = defaults
         self.extended_resources = extended_resources
+        # Nodes on which anything changed, and those on which more than expectations did.
         self.changes = Changes()
-        self.ledger = Ledger(self._device_touched)
-        self.inventory = Inventory(features, self._sight_touched)
-        self.nominations = Nominations(self._device_touched)
+        self.facts = Changes()
+        self.ledger = Ledger(self._device_changed)
+        self.inventory = Inventory(features, self._fact)
+        self.nominations = Nominations(self._expectation_changed)
         self.occupancy = Occupancy(self.changes.touch)
         self.classes: dict[str, DeviceClass] = {}
         self.nodes: dict[str, Node] = {}
@@ -68,24 +70,24 @@ class Cluster:
         known = self.nodes.get(name)
         self.nodes[name] = node
         if known is None or _for_placement(known) != _for_placement(node):
-            self.changes.touch(name)
+            self._fact(name)
 
     def remove_node(self, name: str) -> None:
         """A node is gone."""
         if self.nodes.pop(name, None) is not None:
-            self.changes.touch(name)
+            self._fact(name)
 
     def put_class(self, device_class: DeviceClass) -> None:
         """A class as it is now."""
         known = self.classes.get(device_class.metadata.name)
         self.classes[device_class.metadata.name] = device_class
         if known is None or known.spec != device_class.spec:
-            self.changes.touch_all()
+            self._fact(None)
 
     def remove_class(self, name: str) -> None:
         """A class is gone."""
         if self.classes.pop(name, None) is not None:
-            self.changes.touch_all()
+            self._fact(None)
 
     def put_slice(self, published: ResourceSlice) -> None:
         """A slice as it is now."""
@@ -175,20 +177,35 @@ class Cluster:
         )
 
     def _leave(self, uid: str) -> None:
+        node = self.occupancy.node_of(uid)
         self.nominations.drop(uid)
         self.occupancy.drop(uid)
+        if node is not None:
+            # What was expected there, others can have.
+            self.facts.touch(node)
 
-    def _device_touched(self, device: DeviceId) -> None:
+    def _device_changed(self, device: DeviceId) -> None:
         published = self.inventory.find(device)
         if published is not None:
             # A device that is not published changes nothing until it is, and then we are told.
-            self._sight_touched(published.slice.spec.node_name)
+            self._fact(published.slice.spec.node_name)
 
-    def _sight_touched(self, node: str | None) -> None:
-        if node:
-            self.changes.touch(node)
-        else:
-            self.changes.touch_all()
+    def _expectation_changed(self, device: DeviceId) -> None:
+        published = self.inventory.find(device)
+        if published is not None:
+            _touch(self.changes, published.slice.spec.node_name)
+
+    def _fact(self, node: str | None) -> None:
+        _touch(self.changes, node)
+        _touch(self.facts, node)
+
+
+def _touch(changes: Changes, node: str | None) -> None:
+    """A change on this node; without one, on any."""
+    if node:
+        changes.touch(node)
+    else:
+        changes.touch_all()
 
 
 def _for_placement(node: Node) -> tuple[object, ...]:

@@ -91,7 +91,5 @@ def _class_of(cluster: Cluster, resource: str) -> str | None:
 
 def _existing_special(pod: Pod, cluster: Cluster) -> ResourceClaim | None:
     """The special claim that the scheduler has made for the pod."""
-    status = pod.status.extended_resource_claim_status
-    if status is None:
-        return None
-    return cluster.claims.get(ObjectKey(pod.metadata.namespace, status.resource_claim_name))
+    key = cluster.special_claims.get(pod.metadata.uid)
+    return cluster.claims.get(key) if key is not None else None

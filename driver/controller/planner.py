@@ -193,19 +193,16 @@ class Planner:
         """Enter the plan, so that the next ones count with it; one without a node clears it."""
         uid = pod.metadata.uid
         if plan.node is None:
-            self.withdraw(pod)
+            self.withdraw(uid)
             return
         self._cluster.occupancy.put(uid, plan.node, footprint(pod))
         self._cluster.nominations.put(Nomination(uid, plan.node, plan.allocations))
 
-    def withdraw(self, pod: Pod) -> Nomination | None:
-        """Expect nothing for the pod any more; what was expected."""
-        uid = pod.metadata.uid
-        nomination = self._cluster.nominations.get(uid)
-        if nomination is not None:
+    def withdraw(self, uid: str) -> None:
+        """Expect nothing for this pod any more. A pod that is bound keeps its place."""
+        if self._cluster.nominations.get(uid) is not None:
             self._cluster.nominations.drop(uid)
             self._cluster.occupancy.drop(uid)
-        return nomination
 
 
 def _allocated(verdicts: Verdicts, node: str) -> Allocated | None:
@@ -230,7 +227,7 @@ def _remedy(verdicts: Verdicts, nodes: list[tuple[str, Misfit]]) -> tuple[str, s
     """An example, with what would help if only that is in the way."""
     for name, misfit in islice(nodes, _TRIED_REMEDIES):
         if misfit.devices and verdicts.fits_when_empty(name):
-            return name, f"it would fit on node {name} if others there gave devices back"
+            return name, f"end pods on node {name} that have devices"
         if misfit.remedy and verdicts.devices_fit(name):
             return name, misfit.remedy
     return nodes[0][0], ""

@@ -48,7 +48,9 @@ def nowhere_told(plan: Plan) -> str:
     ]
     remedy = next((item.remedy for item in plan.rejections if item.remedy), "")
     parts += [f"what would help: {remedy}"] if remedy else []
-    return f"{plan.why}, so that it is left to the scheduler: {'; '.join(parts) or 'no node is known'}"
+    return (
+        f"{plan.why}, so that it is left to the scheduler: {'; '.join(parts) or 'no node is known'}"
+    )
 
 
 def _names(devices: Iterable[DeviceId]) -> str:
