@@ -7,16 +7,16 @@ version: the committed module for the one that it requires, for others a module 
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from . import toolchain
+from . import lock, toolchain
 from .errors import ClusterError
 from .progress import duration, say, step
 
@@ -55,14 +55,21 @@ def ensure(version: str, *, cache: Path) -> dict[str, str]:
     """Build what is not in the cache; return the path of every program by its name."""
     if version not in VERSIONS:
         raise ClusterError(f"Kubernetes {version} is not known here: use {', '.join(VERSIONS)}")
-    cache.mkdir(parents=True, exist_ok=True)
-    module = MODULE if version == VERSIONS[0] else _derived(version, cache=cache)
+    module = MODULE if version == VERSIONS[0] else cache / "modules" / f"kubernetes-{version}"
+    _once(module, partial(_derive, version, module, cache=cache))
     programs: dict[str, str] = {}
     for build in (_tools(cache), _kubernetes(version, module=module, cache=cache)):
-        if not build.folder.exists():
-            _run(build, cache=cache)
+        _once(build.folder, partial(_run, build, cache=cache))
         programs |= {path.name: str(path) for path in sorted(build.folder.iterdir())}
     return programs
+
+
+def _once(folder: Path, make: Callable[[], None]) -> None:
+    """Make a folder of the cache that is not there yet, while nobody else does."""
+    if not folder.exists():
+        with lock.held(folder.name):
+            if not folder.exists():
+                make()
 
 
 def tool_packages(go_mod: str) -> tuple[str, ...]:
@@ -98,21 +105,18 @@ def _key(module: Path) -> str:
 def _run(build: Build, *, cache: Path) -> None:
     """Build into a neighbour folder that takes its name when everything is there."""
     go = toolchain.find(cache, module=build.module)
-    part = build.folder.with_name(f"{build.folder.name}.{os.getpid()}.part")
+    part = build.folder.with_name(f"{build.folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
     command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-tags", _TAGS,
                "-ldflags", build.flags, "-o", f"{part}/", *build.packages]  # fmt: skip
     part.mkdir(parents=True)
-    try:
-        say(f"  building {build.title} (about ten minutes on two cores when nothing is cached)")
-        with step(f"built {build.title}"):
-            _compile(command, build)
-        for old, new in _RENAMED.items():
-            if (part / old).exists():
-                (part / old).rename(part / new)
-        if not build.folder.exists():
-            part.rename(build.folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    say(f"  building {build.title} (about ten minutes on two cores when nothing is cached)")
+    with step(f"built {build.title}"):
+        _compile(command, build)
+    for old, new in _RENAMED.items():
+        if (part / old).exists():
+            (part / old).rename(part / new)
+    part.rename(build.folder)
 
 
 def _compile(command: Sequence[str], build: Build) -> None:
@@ -132,20 +136,17 @@ def _compile(command: Sequence[str], build: Build) -> None:
         raise ClusterError(f"building {build.title} failed:\n{''.join(tail).strip()}")
 
 
-def _derived(version: str, *, cache: Path) -> Path:
-    """The module for another Kubernetes version, made in the cache when it is not there."""
-    folder = cache / "modules" / f"kubernetes-{version}"
-    if not (folder / "go.sum").exists():
-        with step(f"Go module for Kubernetes {version}"):
-            go = toolchain.find(cache, module=MODULE)
-            part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-            part.mkdir(parents=True)
-            upstream = _upstream(go, version, folder=part)
-            (part / "go.mod").write_text(derive_module(version, upstream), encoding="utf-8")
-            _go(go, ["mod", "tidy"], folder=part)
-            shutil.rmtree(folder, ignore_errors=True)
-            part.rename(folder)
-    return folder
+def _derive(version: str, module: Path, *, cache: Path) -> None:
+    """Make the module for another Kubernetes version."""
+    with step(f"Go module for Kubernetes {version}"):
+        go = toolchain.find(cache, module=MODULE)
+        part = module.with_name(f"{module.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        upstream = _upstream(go, version, folder=part)
+        (part / "go.mod").write_text(derive_module(version, upstream), encoding="utf-8")
+        _go(go, ["mod", "tidy"], folder=part)
+        part.rename(module)
 
 
 def derive_module(version: str, upstream: dict[str, object]) -> str:

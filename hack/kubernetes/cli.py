@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from . import binaries, cluster, node, process, progress, state
@@ -108,10 +109,7 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _found(name: str) -> state.State:
-    found = state.load(layout(name))
-    if found is None:
-        raise ClusterError(f"there is no cluster {name}: hack/cluster up --name {name}")
-    return found
+    return cluster.known(layout(name))
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -139,11 +137,8 @@ def _kubeconfig(options: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> int:
-    part = _found(options.name).component(options.component)
-    path = state.log_of(layout(options.name), options.component)
-    if part is None and not path.exists():
-        raise ClusterError(f"cluster {options.name} has no component {options.component!r}")
-    sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
+    part = cluster.component_of(_found(options.name), options.component)
+    sys.stdout.write(Path(part.log).read_text(encoding="utf-8", errors="replace"))
     return 0
 
 

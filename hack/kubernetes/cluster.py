@@ -1,7 +1,6 @@
 """How does a whole cluster come up and go away? Must not know arguments or file formats."""
 
 import dataclasses
-import fcntl
 import os
 import shutil
 import signal
@@ -17,6 +16,7 @@ from . import (
     controlplane,
     credentials,
     image,
+    lock,
     machines,
     network,
     node,
@@ -46,12 +46,9 @@ class Request:
 
 @contextmanager
 def locked(name: str) -> Iterator[Layout]:
-    """Hold the cluster's lock: only one command changes it at a time. The kernel frees it."""
+    """Let only one command change this cluster at a time."""
     place = layout(name)
-    folder = cache() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with lock.held(f"cluster-{name}"):
         yield place
 
 
@@ -126,18 +123,18 @@ def _bring_up(request: Request, place: Layout, programs: dict[str, str]) -> Stat
         wires, plane.credentials, plane.ports.api, request.options.feature_gates
     )
     token = plane.credentials.tokens[credentials.ADMIN]
-    with step("etcd, kube-apiserver, containerd"):
+    with step("etcd, kube-apiserver" + (", containerd" if around else "")):
         component.wait_ready(recorder.start(controlplane.etcd(plane)), token)
         server = recorder.start(controlplane.api_server(plane))
         holders = machines.start_runtimes(recorder, around) if around else {}
         component.wait_ready(server, token)
-    with step("kube-scheduler, kube-controller-manager, kubelet"):
+    with step("kube-scheduler, kube-controller-manager" + (", kubelet" if around else "")):
         started = [recorder.start(controlplane.scheduler(plane)),
                    recorder.start(controlplane.controller_manager(plane))]  # fmt: skip
         started += machines.start_kubelets(recorder, around, holders) if around else []
         for part in started:
             component.wait_ready(part, token)
-    with step("nodes ready, pods can be created"):
+    with step("pods can be created" + (", nodes are ready" if around else "")):
         names = [one.name for one in recorder.state.nodes]
         authority = plane.credentials.file("ca.crt")
         api.wait_usable(plane.server, names, token=token, authority=authority)
@@ -181,17 +178,28 @@ def _describe(request: Request, plane: ControlPlane, wires: Network | None) -> S
     )
 
 
+def known(place: Layout) -> State:
+    """The recorded state of a cluster that exists."""
+    found = state.load(place)
+    if found is None:
+        raise ClusterError(f"there is no cluster {place.name}: hack/cluster up --name {place.name}")
+    return found
+
+
+def component_of(found: State, name: str) -> Component:
+    """The component with this name; refuses an unknown one with the list of all."""
+    chosen = found.component(name)
+    if chosen is None:
+        names = ", ".join(part.name for part in found.components)
+        raise ClusterError(f"cluster {found.name} has no component {name!r}; it has {names}")
+    return chosen
+
+
 def change(name: str, part: str, action: Callable[[State, Component], Component]) -> None:
     """Do something to one component under the lock, and record what became of it."""
     with locked(name) as place:
-        found = state.load(place)
-        if found is None:
-            raise ClusterError(f"there is no cluster {name}: hack/cluster up --name {name}")
-        chosen = found.component(part)
-        if chosen is None:
-            known = ", ".join(one.name for one in found.components)
-            raise ClusterError(f"cluster {name} has no component {part!r}; it has {known}")
-        state.save(place, found.replace(action(found, chosen)))
+        found = known(place)
+        state.save(place, found.replace(action(found, component_of(found, part))))
 
 
 def restart(found: State, part: Component) -> Component:

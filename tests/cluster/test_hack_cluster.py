@@ -206,6 +206,23 @@ def test_up_after_everything_was_killed_starts_anew(cluster: Cluster) -> None:
     assert _traces(cluster.name, state) == []
 
 
+def test_two_clusters_run_side_by_side(cluster: Cluster) -> None:
+    """Neither sees the other's objects, and the end of one does not touch the other."""
+    other = Cluster(f"{cluster.name}2")
+    cluster.run("up", "--nodes", "t4=4xT4")
+    try:
+        other.run("up", "--nodes", "t4=4xT4")
+        cluster.run_pods("t4")
+        assert other.kubectl("get", "pods", "-o", "name") == ""
+        one, two = cluster.status(), other.status()
+        for field in ("server", "etcd", "root", "network"):
+            assert one[field] != two[field]
+    finally:
+        other.run("down")
+    assert all(part["running"] for part in cluster.status()["components"])
+    assert cluster.kubectl("exec", "on-t4", "--", "hostname") == "on-t4\n"
+
+
 def test_a_cluster_without_a_record_is_removed(cluster: Cluster) -> None:
     """The control group alone proves what belongs to it; the record may be lost or broken."""
     cluster.run("up", "--nodes", "t4=4xT4")
