@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from driver.selector import access
 from driver.selector.compiler import Compiler
-from driver.selector.cost import Cost, members, shorter
+from driver.selector.cost import Cost, compared, inside, shorter
 from driver.selector.declarations import CONVERSIONS, plain_class, runtime_test
 from driver.selector.equality import equal
 from driver.selector.errors import CelError, CompileError, no_such_overload
@@ -206,20 +206,20 @@ def _conditional(compiler: Compiler, node: Call) -> Code:
 
 def _equality(compiler: Compiler, node: Call) -> Code:
     left, right = (compiler.compile(argument) for argument in node.args)
-    compared = _EQUALITY[node.function]
+    equality = _EQUALITY[node.function]
     if compiler.counting:
-        return Code(_comparing(compared, left.run, right.run))
+        return Code(_comparing(equality, left.run, right.run, compared))
     if isinstance(right.value, str):
         return Code(_equal_text(left.run, right.value, wanted=node.function == "_==_"))
     one, other = left.run, right.run
-    return Code(lambda frame: compared(one(frame), other(frame)))
+    return Code(lambda frame: equality(one(frame), other(frame)))
 
 
-def _comparing(compared: Comparison, left: Run, right: Run) -> Run:
+def _comparing(comparison: Comparison, left: Run, right: Run, cost: Cost) -> Run:
     def run(frame: Frame) -> object:
         args = left(frame), right(frame)
-        charge(frame, shorter, args)
-        return compared(*args)
+        charge(frame, cost, args)
+        return comparison(*args)
 
     return run
 
@@ -236,12 +236,12 @@ def _equal_text(left: Run, text: str, *, wanted: bool) -> Run:
 
 def _ordered(compiler: Compiler, node: Call) -> Code:
     left, right = _runs(compiler, node)
-    compared = _ORDER[node.function]
+    order = _ORDER[node.function]
     if compiler.counting:
         texts = any(callable(one.cost) for one in compiler.checked.overloads[node.id])
         if texts:
-            return Code(_comparing(compared, left, right))
-    run: Run = lambda frame: compared(left(frame), right(frame))  # noqa: E731
+            return Code(_comparing(order, left, right, shorter))
+    run: Run = lambda frame: order(left(frame), right(frame))  # noqa: E731
     return Code(compiler.charged(run, 1))
 
 
@@ -282,10 +282,14 @@ def _in(compiler: Compiler, node: Call) -> Code:
     def run(frame: Frame) -> object:
         args = value(frame), container(frame)
         if compiler.counting:
-            charge(frame, members if isinstance(args[1], list) else 1, args)
+            charge(frame, _membership, args)
         return access.contains(args[1], args[0])
 
     return Code(run)
+
+
+def _membership(args: tuple[object, ...]) -> int:
+    return inside(args) if isinstance(args[1], list) else 1
 
 
 _SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {

@@ -45,7 +45,8 @@ from driver.selector.types import (
     optional_of,
     type_of,
 )
-from driver.selector.unify import Bindings, equivalent, most_general
+from driver.selector.unify import Bindings, most_general
+from driver.selector.validation import Validation
 from driver.selector.values import Uint
 
 _LITERALS: dict[type, Type] = {
@@ -79,7 +80,7 @@ def check(node: Node) -> Checked:
     """Type the whole expression. Raises `CompileError`."""
     checker = _Checker()
     result = checker.type_of(node)
-    checker.check_literals()
+    checker.validation.check(checker.bindings)
     return Checked(
         checker.bindings.substitute(result, to_dyn=True),
         checker.overloads,
@@ -108,22 +109,11 @@ class _Checker:
         self.types: dict[int, Type] = {}
         self._scopes: list[dict[str, Type]] = [{"device": DEVICE}]
         self._mixing = 0
-        self._literals: list[tuple[str, list[Type]]] = []
+        self.validation = Validation()
 
     def type_of(self, node: Node) -> Type:
         """The node's type; parameters in it may still be bound later."""
         return _RULES[type(node)](self, node)
-
-    def check_literals(self) -> None:
-        """Elements of a literal have one type; known only when all parameters are bound."""
-        for what, found in self._literals:
-            final = [self.bindings.substitute(one, to_dyn=True) for one in found]
-            for other in final[1:]:
-                if not equivalent(final[0], other):
-                    raise CompileError(
-                        f"compilation failed: expected type '{final[0]}' but found '{other}': "
-                        f"all {what} of one literal must have the same type"
-                    )
 
     # Names
 
@@ -187,6 +177,8 @@ class _Checker:
             return self._logical(name, args)
         if name not in FUNCTIONS:
             raise _undeclared(name)
+        if name == "format" and target is not None:
+            self.validation.note_format(target, node.args)
         return self._resolve(node.id, name, args, method=target is not None)
 
     def _logical(self, name: str, args: tuple[Type, ...]) -> Type:
@@ -244,6 +236,7 @@ class _Checker:
             self._element(element, optional=position in node.optional)
             for position, element in enumerate(node.elements)
         ]
+        self.validation.note_elements(node, found)
         return list_of(self._joined("elements", found))
 
     def map_literal(self, node: MapNode) -> Type:
@@ -266,7 +259,7 @@ class _Checker:
         if not found:
             return self.bindings.fresh()
         if not self._mixing:
-            self._literals.append((what, found))
+            self.validation.note_literal(what, found)
         joined = found[0]
         for other in found[1:]:
             matches = self.bindings.assignable((joined,), (other,))

@@ -74,9 +74,7 @@ class Compiler:
 
     def path(self, node: Node) -> Path | None:
         """The way into the device that this node is, unless a variable hides the device."""
-        if any("device" in scope for scope in self._scopes):
-            return None
-        return device_path(node)
+        return device_path(node, hidden=any("device" in scope for scope in self._scopes))
 
     def device(self, path: Path) -> Code:
         """The code of a way into the device."""
@@ -127,9 +125,9 @@ class Compiler:
         return Code(self.charged(lambda f: access.select(operand(f), field), 1))
 
     def _operand(self, node: Select) -> Run:
-        """The operand; of a domain of the device only the one name counts as read."""
+        """The operand; where it is a part of the device, only the field counts as read."""
         path = self.path(node.operand)
-        if path is None or len(path) != 2:  # noqa: PLR2004 - (attributes or capacity, domain)
+        if path is None or len(path) == len(("attributes", "domain", "name")):
             return self.compile(node.operand).run
         self.note((*path, node.field))
         return self.charged(path_run(path), 0 if node.test else 1 + len(path))

@@ -86,8 +86,9 @@ class SelectorDevice:
             return
         into.setdefault(domain, {})[short] = value
         self._prints[kind, domain, short] = attribute
-        if isinstance(value, (str, list)):
-            self.largest = max(self.largest, len(value))
+        parts = value if isinstance(value, list) else [value]
+        sizes = [len(part) for part in parts if isinstance(part, str)]
+        self.largest = max(self.largest, len(parts), *sizes)
 
 
 def _value(attribute: DeviceAttribute) -> object:

@@ -40,6 +40,10 @@ class Token(NamedTuple):
 
 def tokens(source: str) -> list[Token]:
     """All tokens, closed by one of kind `end`. Raises `CompileError` at what is no token."""
+    try:
+        source.encode()
+    except UnicodeEncodeError as error:
+        raise syntax_error(source, error.start, "the text is no valid Unicode") from None
     found: list[Token] = []
     position = 0
     while position < len(source):

@@ -13,15 +13,18 @@ _MAPS = ("attributes", "capacity")
 _FULL = 3
 
 
-def device_path(node: Node) -> Path | None:
-    """The way that this node is, or None when it is something else or goes on into a value."""
+def device_path(node: Node, *, hidden: bool = False) -> Path | None:
+    """The way that this node is, or None when it is something else or goes on into a value.
+
+    With the device hidden by a variable only `.device` still means it.
+    """
     if isinstance(node, Ident):
-        return () if node.name.removeprefix(".") == "device" else None
+        return () if node.name == ".device" or (node.name == "device" and not hidden) else None
     step = _step(node)
     if step is None:
         return None
     operand, name = step
-    path = device_path(operand)
+    path = device_path(operand, hidden=hidden)
     if path is None or len(path) == _FULL or (path and path[0] not in _MAPS):
         return None
     return (*path, name)

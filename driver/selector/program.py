@@ -83,7 +83,7 @@ _EVERYTHING: tuple[Read, ...] = (
 )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Program | CompileError:
     try:
         return Program(expression)

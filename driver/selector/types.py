@@ -8,13 +8,28 @@ from typing import Final
 
 import msgspec
 
+from driver.selector.errors import CompileError
+
+_MAX_SIZE = 1000
+
 
 class Type(msgspec.Struct, frozen=True):
-    """One type: its kind, its name, and its parameters (of a list, a map, an optional, a type)."""
+    """One type: its kind, its name, and its parameters (of a list, a map, an optional, a type).
+
+    Raises `CompileError` when it is written with more than a thousand names: an expression may
+    double a type with every step.
+    """
 
     kind: str
     name: str
     params: tuple["Type", ...] = ()
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        size = 1 + sum(param.size for param in self.params)
+        if size > _MAX_SIZE:
+            raise CompileError("compilation failed: a type nests too deep")
+        msgspec.structs.force_setattr(self, "size", size)
 
     def __str__(self) -> str:
         if not self.params:

@@ -4,10 +4,13 @@ Source of the rules: cel-go's type checker. Type parameters are bound as a side 
 that succeeds, and keep what they had when it fails.
 """
 
+from driver.selector.errors import CompileError
 from driver.selector.types import DYN, Type
 
 # Types that null may stand for.
 _NULLABLE = frozenset({"null", "struct", "opaque", "duration", "timestamp"})
+# Far more than an expression of the longest allowed length needs.
+_MAX_STEPS = 1_000_000
 _COMPOUND = frozenset({"list", "map", "opaque"})
 
 
@@ -17,6 +20,7 @@ class Bindings:
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
         self._fresh = 0
+        self._steps = 0
 
     def fresh(self) -> Type:
         """A type parameter that nobody has used yet."""
@@ -47,6 +51,9 @@ class Bindings:
         return all(self._match(one, other) for one, other in zip(given, wanted, strict=True))
 
     def _match(self, given: Type, wanted: Type) -> bool:
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise CompileError("compilation failed: the types take too long to work out")
         if wanted.kind == "param":
             valid, known = self._bind(given, wanted)
             if valid or known:
@@ -83,12 +90,16 @@ class Bindings:
         return True, True
 
     def _mentions(self, within: Type, param: Type) -> bool:
-        if within == param:
-            return True
-        if within.kind == "param":
-            bound = self._bound.get(within)
-            return bound is not None and self._mentions(bound, param)
-        return any(self._mentions(inner, param) for inner in within.params)
+        left, seen = [within], set()
+        while left:
+            found = left.pop()
+            if found == param:
+                return True
+            left += found.params
+            if found.kind == "param" and found not in seen:
+                seen.add(found)
+                left += [self._bound[found]] if found in self._bound else []
+        return False
 
 
 def most_general(one: Type, other: Type) -> Type:

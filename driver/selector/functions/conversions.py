@@ -79,12 +79,12 @@ def _uint_of_text(text: str) -> Uint:
 
 
 def _double_of_text(text: str) -> float:
-    if _HEX_DOUBLE.fullmatch(text):
+    if len(text) < _MAX_DIGITS and _HEX_DOUBLE.fullmatch(text):
         try:
             return float.fromhex(text)
         except OverflowError:
             raise CelError(f"cannot convert string {text[:64]!r} to double") from None
-    if not _DOUBLE.fullmatch(text):
+    if len(text) > _MAX_DIGITS or not _DOUBLE.fullmatch(text):
         raise CelError(f"cannot convert string {text[:64]!r} to double")
     value = float(text)
     if math.isinf(value) and "i" not in text.lower():

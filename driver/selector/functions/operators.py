@@ -111,13 +111,17 @@ def _arithmetic(name: str, kind: Type, run: Callable[..., object]) -> Overload:
 
 
 def _order(name: str, run: Callable[[object, object], bool]) -> list[Overload]:
-    numbers = [(left, right) for left in (INT, UINT, DOUBLE) for right in (INT, UINT, DOUBLE)]
+    numbers = [
+        (left, right)
+        for left, others in ((INT, (DOUBLE, UINT)), (UINT, (DOUBLE, INT)), (DOUBLE, (INT, UINT)))
+        for right in (left, *others)
+    ]
     texts = [(STRING, STRING), (BYTES, BYTES)]
     return [
         function(name, pair, BOOL, run, cost=cost.shorter if pair in texts else 1)
         for pair in [
             (BOOL, BOOL),
-            *sorted(numbers, key=lambda pair: numbers.index((pair[0], pair[0]))),
+            *numbers,
             *texts,
             (TIMESTAMP, TIMESTAMP),
             (DURATION, DURATION),
@@ -145,7 +149,7 @@ OVERLOADS: tuple[Overload, ...] = (
     function("_+_", (DURATION, TIMESTAMP), TIMESTAMP, lambda a, b: shifted(b, a.nanos)),
     function("_+_", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: shifted(a, b.nanos)),
     _arithmetic("_+_", INT, lambda left, right: int64(left + right)),
-    function("_+_", (list_of(A), list_of(A)), list_of(A), _concatenated),
+    function("_+_", (list_of(A), list_of(A)), list_of(A), _concatenated, cost=cost.joined_lists),
     function("_+_", (STRING, STRING), STRING, lambda a, b: a + b, cost=cost.concatenate),
     _arithmetic("_+_", UINT, lambda left, right: uint64(left + right)),
     _arithmetic("_-_", DOUBLE, lambda left, right: left - right),
@@ -165,8 +169,8 @@ OVERLOADS: tuple[Overload, ...] = (
     function("-_", (DOUBLE,), DOUBLE, lambda value: -value),
     function("-_", (INT,), INT, lambda value: int64(-value)),
     function("!_", (BOOL,), BOOL, negated),
-    function("_==_", (A, A), BOOL, equal, cost=cost.shorter),
-    function("_!=_", (A, A), BOOL, not_equal, cost=cost.shorter),
+    function("_==_", (A, A), BOOL, equal, cost=cost.compared),
+    function("_!=_", (A, A), BOOL, not_equal, cost=cost.compared),
     *_order("_<_", less),
     *_order("_<=_", less_or_equal),
     *_order("_>_", greater),

@@ -1,5 +1,6 @@
 """Regular expressions: RE2's, as Go has them."""
 
+import re
 from functools import lru_cache
 from typing import Protocol, cast
 
@@ -15,7 +16,11 @@ PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
+# Bounds what all remembered patterns hold together; no sane pattern comes near.
+_OPTIONS.max_mem = 2 << 20
 _MAX_PATTERN = 10_240
+# RE2 matches a single byte with this; Go does not know it.
+_ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 
 
 class _Match(Protocol):
@@ -27,11 +32,13 @@ class _Pattern(Protocol):
     def search(self, text: str) -> _Match | None: ...
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def pattern(text: str) -> _Pattern:
     """The compiled pattern; raises `CelError` with RE2's reason."""
     if len(text) > _MAX_PATTERN:
         raise CelError(f"error parsing regexp: pattern of {len(text)} characters is too large")
+    if _ONE_BYTE.search(text):
+        raise CelError("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         return cast("_Pattern", re2.compile(text, _OPTIONS))
     except re2.error as error:

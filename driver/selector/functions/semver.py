@@ -21,6 +21,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
 _DIGITS = re.compile(r"[0-9]+")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
 _PARTS = 3
+_MAX_REMEMBERED = 256
 
 # How a prerelease identifier sorts: numbers by value and before words.
 _Identifier = tuple[int, int, str]
@@ -49,9 +50,12 @@ class SemverValue(msgspec.Struct, frozen=True, eq=False):
         return self.major, self.minor, self.patch, not self.prerelease, self.prerelease
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> SemverValue:
     """Read a version; raises `CelError`."""
+    return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
+
+
+def _read(text: str) -> SemverValue:
     parts = text.split(".", _PARTS - 1)
     if len(parts) != _PARTS:
         raise CelError("No Major.Minor.Patch elements found")
@@ -61,6 +65,9 @@ def parse(text: str) -> SemverValue:
         raise CelError(f"Invalid build metadata {build[:64]!r}")
     identifiers = tuple(map(_identifier, prerelease.split("."))) if dash else ()
     return SemverValue(_number(parts[0]), _number(parts[1]), _number(patch), identifiers)
+
+
+_remembered = lru_cache(maxsize=4096)(_read)
 
 
 def _number(text: str) -> int:

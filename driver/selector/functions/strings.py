@@ -102,8 +102,8 @@ OVERLOADS: tuple[Overload, ...] = (
     method("lastIndexOf", (*_PAIR, INT), INT, _last_index_from, cost=cost.each),
     method("lowerAscii", (STRING,), STRING, lambda t: t.translate(_LOWER), cost=cost.scan),
     method("upperAscii", (STRING,), STRING, lambda t: t.translate(_UPPER), cost=cost.scan),
-    method("replace", (STRING, STRING, STRING), STRING, _replace, cost=cost.rewrite),
-    method("replace", (STRING, STRING, STRING, INT), STRING, _replace, cost=cost.rewrite),
+    method("replace", (STRING, STRING, STRING), STRING, _replace, cost=cost.replaced),
+    method("replace", (STRING, STRING, STRING, INT), STRING, _replace, cost=cost.replaced),
     method("split", _PAIR, list_of(STRING), _split, cost=cost.rewrite),
     method("split", (*_PAIR, INT), list_of(STRING), _split, cost=cost.rewrite),
     method("substring", (STRING, INT), STRING, _substring, cost=cost.scan),
@@ -111,5 +111,5 @@ OVERLOADS: tuple[Overload, ...] = (
     method("trim", (STRING,), STRING, lambda text: text.strip(_SPACE), cost=cost.scan),
     method("join", (list_of(STRING),), STRING, _join, cost=cost.join),
     method("join", (list_of(STRING), STRING), STRING, _join, cost=cost.join),
-    function("strings.quote", (STRING,), STRING, _quote),
+    function("strings.quote", (STRING,), STRING, _quote, cost=cost.scan),
 )

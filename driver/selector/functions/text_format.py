@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from driver.selector.cost import MAX_CHARACTERS, limit_exceeded
+from driver.selector.cost import MAX_CHARACTERS, limit_exceeded, written
 from driver.selector.errors import CelError
 from driver.selector.functions.conversions import fixed_text
 from driver.selector.functions.library import Overload, method
@@ -242,4 +242,6 @@ _VERBS: dict[str, Callable[[_Writer, object, int], None]] = {
     "X": _hex("X"),
 }
 
-OVERLOADS: tuple[Overload, ...] = (method("format", (STRING, list_of(DYN)), STRING, _format),)
+OVERLOADS: tuple[Overload, ...] = (
+    method("format", (STRING, list_of(DYN)), STRING, _format, cost=written),
+)

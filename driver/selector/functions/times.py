@@ -25,6 +25,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST = -62135596800 * SECOND
 _LAST = 253402300799 * SECOND + SECOND - 1
 _HOURS, _MINUTES = 24, 60
+# Far more than a readable duration or timestamp has.
+_MAX_TEXT = 1000
 
 
 def span(nanos: int) -> Duration:
@@ -48,6 +50,8 @@ def shifted(start: Timestamp, nanos: int) -> Timestamp:
 
 def parse_duration(text: str) -> Duration:
     """`1h2m3.5s`, as Go's time.ParseDuration reads it."""
+    if len(text) > _MAX_TEXT:
+        raise CelError(f"time: invalid duration {text[:64]!r}")
     sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
     if rest == "0":
         return Duration(0)
@@ -60,20 +64,20 @@ def parse_duration(text: str) -> Duration:
         total += int((match[1] or "0") + fraction) * _UNITS[match[3]] // 10 ** len(fraction)
         position = match.end()
     if not rest or position < len(rest) or total > INT_MAX:
-        raise CelError(f"time: invalid duration {text!r}")
+        raise CelError(f"time: invalid duration {text[:64]!r}")
     return Duration(-total if sign == "-" else total)
 
 
 def parse_timestamp(text: str) -> Timestamp:
     """An RFC 3339 timestamp."""
-    match = _INSTANT.fullmatch(text)
+    match = _INSTANT.fullmatch(text[:_MAX_TEXT])
     if match is None:
-        raise CelError(f"parsing time {text!r} as RFC 3339 failed")
+        raise CelError(f"parsing time {text[:64]!r} as RFC 3339 failed")
     try:
         moment = dt.datetime.fromisoformat(f"{match[1]}T{match[2]}+00:00")
         offset = _minutes(match[4], match[5], match[6]) if match[4] else 0
     except ValueError:
-        raise CelError(f"parsing time {text!r} as RFC 3339 failed") from None
+        raise CelError(f"parsing time {text[:64]!r} as RFC 3339 failed") from None
     fraction = int((match[3] or "").ljust(9, "0")[:9])
     return instant(_nanos(moment) - offset * 60 * SECOND + fraction)
 

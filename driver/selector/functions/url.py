@@ -134,7 +134,7 @@ def _plain(text: str) -> str:
 
 OVERLOADS: tuple[Overload, ...] = (
     function("url", (STRING,), URL, _parse, cost=cost.scan),
-    function("isURL", (STRING,), BOOL, is_url),
+    function("isURL", (STRING,), BOOL, is_url, cost=cost.scan),
     method("getScheme", (URL,), STRING, lambda url: url.scheme),
     method("getHost", (URL,), STRING, lambda url: url.host),
     method("getHostname", (URL,), STRING, _hostname),
