@@ -8,6 +8,7 @@ import asyncio
 import signal
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -105,7 +106,8 @@ class Controller:
             self._leadership,
             namespace=settings.namespace,
             name=LEASE,
-            identity=settings.identity,
+            # A process that comes back must not take its predecessor's term for its own.
+            identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}",
         )
         self._certificates = self._own_certificates(folder)
         given = Path(settings.certificates) if settings.certificates else folder

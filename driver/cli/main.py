@@ -6,7 +6,7 @@ waits for a Kubernetes client to read a help text.
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -33,27 +33,6 @@ def main() -> None:
     except QuadrantError as error:
         print(f"quadrant: {error}", file=sys.stderr)  # noqa: T201 - it is for the user
         sys.exit(1)
-
-
-# The processes have an option for each of their settings, whose types take long to import: they
-# read their own arguments.
-_PASS_ON: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
-@app.command(add_help_option=False, context_settings=_PASS_ON)
-def controller(context: typer.Context) -> None:
-    """Serve the webhooks, keep the ledger, nominate nodes."""
-    from driver.cli import processes  # noqa: PLC0415
-
-    processes.call("controller", context.args)
-
-
-@app.command(add_help_option=False, context_settings=_PASS_ON)
-def node(context: typer.Context) -> None:
-    """Publish the GPUs of one node and prepare claims for its kubelet."""
-    from driver.cli import processes  # noqa: PLC0415
-
-    processes.call("node", context.args)
 
 
 @app.command()
@@ -90,40 +69,3 @@ def simulate(
     from driver.cli import simulate as command  # noqa: PLC0415
 
     command.simulate(files, kubernetes=kubernetes, output=output, ascii_only=ascii_only)
-
-
-SettingsFile = Annotated[
-    str | None, typer.Option("-c", "--config", help="A YAML file with settings.")
-]
-Settings = Annotated[
-    list[str], typer.Option("--set", help="NAME=VALUE, overrules the file; may be repeated.")
-]
-
-
-@app.command()
-def controller(config: SettingsFile = None, sets: Settings = []) -> None:  # noqa: B006 # typer's way
-    """Run one replica of the controller: the webhooks and the placement of pods."""
-    import asyncio  # noqa: PLC0415
-
-    from driver.cli import configure, control  # noqa: PLC0415
-    from driver.controller.settings import ControllerSettings  # noqa: PLC0415
-    from driver.obs import logging  # noqa: PLC0415
-
-    settings = configure.load(ControllerSettings, config, sets)
-    logging.configure()
-    asyncio.run(control.run(settings))
-
-
-@app.command()
-def node(config: SettingsFile = None, sets: Settings = []) -> None:  # noqa: B006 # typer's way
-    """Run the kubelet plugin of one node."""
-    import asyncio  # noqa: PLC0415
-
-    from driver.cli import configure  # noqa: PLC0415
-    from driver.node import run as plugin  # noqa: PLC0415
-    from driver.node.settings import NodeSettings  # noqa: PLC0415
-    from driver.obs import logging  # noqa: PLC0415
-
-    settings = configure.load(NodeSettings, config, sets)
-    logging.configure()
-    asyncio.run(plugin.run(settings))

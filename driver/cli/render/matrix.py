@@ -45,7 +45,7 @@ def matrix(cards: Sequence[CardUse], signs: Signs) -> list[Text]:
         line.append(f"  {_free(part):<5}  {_memory(part)}")
         lines.append(line)
     total = f"{'total':<{name_width}}  {'':<{cell_width}}  {_free(cards):<5}  {_memory(cards)}"
-    return [*lines, Text(total), Text(_legend(signs), style="dim")]
+    return [*lines, Text(total), Text(_legend(signs, grouped=_grouped(cards)), style="dim")]
 
 
 def _by_node(cards: Iterable[CardUse]) -> dict[str, list[CardUse]]:
@@ -88,8 +88,14 @@ def _memory(cards: Iterable[CardUse]) -> str:
     return f"{used:.1f} of {sum(card.memory_mib for card in part) / MIB_PER_GIB:.1f} GiB in use"
 
 
-def _legend(signs: Signs) -> str:
-    return (
+def _legend(signs: Signs, *, grouped: bool) -> str:
+    said = (
         f"{signs.free * 2} free   {signs.shared}2 shared by 2 claims   "
-        f"{signs.whole * 2} one claim has all of it   {signs.gap} another NVLink group"
+        f"{signs.whole * 2} one claim has all of it"
     )
+    return f"{said}   {signs.gap} another NVLink group" if grouped else said
+
+
+def _grouped(cards: Sequence[CardUse]) -> bool:
+    """Whether a node has cards of more than one NVLink group."""
+    return any(len({card.nvlink_group for card in row}) > 1 for row in _by_node(cards).values())
