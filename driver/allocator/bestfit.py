@@ -36,6 +36,10 @@ class BestFit:
         self._index = {device: place for place, device in enumerate(scored_devices(plan.problem))}
         self._given = tuple(self._given_devices())
         self._taken: dict[Candidate, Taken | None] = {}
+        # What is taken of a device is one object however many requests may take it, so that the
+        # same devices shared out otherwise among the requests are known to be the same choice.
+        self._same: dict[Hashable, Taken] = {}
+        self._seen: set[tuple[int, ...]] = set()
         self._demands: list[Demand] = []
         self._candidates: list[list[Candidate]] = []
         self._twins: list[bool] = []
@@ -54,7 +58,7 @@ class BestFit:
         self._first = [0] * len(self._demands)
         self._kinds = kinds(self._candidates, self._view, self._index)
         self._consider(first)
-        self._demand(0, first)
+        self._demand(0)
         return self._ranking[0][1]
 
     def explanation(self, rejected: tuple[Rejection, ...]) -> Explanation:
@@ -90,20 +94,18 @@ class BestFit:
                 continue
         return usable
 
-    def _demand(self, index: int, first: Solution) -> None:
+    def _demand(self, index: int) -> None:
         if index == len(self._demands):
-            solution = tuple(self._board.placed)
-            if solution != first:
-                self._consider(solution)
+            self._consider(tuple(self._board.placed))
             return
         demand = self._demands[index]
         # Of two equal requests the first has the earlier device: the other way round is the same.
         start = self._first[index - 1] if self._twins[index] else 0
-        self._devices(index, demand.count, start, first)
+        self._devices(index, demand.count, start)
 
-    def _devices(self, index: int, left: int, start: int, first: Solution) -> None:
+    def _devices(self, index: int, left: int, start: int) -> None:
         if not left:
-            self._demand(index + 1, first)
+            self._demand(index + 1)
             return
         demand, candidates = self._demands[index], self._candidates[index]
         end = start + 1 if demand.takes_all else len(candidates) - left + 1
@@ -121,7 +123,7 @@ class BestFit:
                 continue
             if left == demand.count:
                 self._first[index] = position
-            self._devices(index, left - 1, position + 1, first)
+            self._devices(index, left - 1, position + 1)
             self._board.take_back()
 
     def _stop(self) -> bool:
@@ -132,7 +134,12 @@ class BestFit:
         return False
 
     def _consider(self, solution: Solution) -> None:
-        choice = Choice((*self._given, *self._takes(solution)))
+        taken = (*self._given, *self._takes(solution))
+        known = tuple(sorted(map(id, taken)))
+        if known in self._seen:
+            return
+        self._seen.add(known)
+        choice = Choice(taken)
         rank = self._objective.rank(self._view, choice)
         ranking = self._ranking
         place = len(ranking)
@@ -155,11 +162,12 @@ class BestFit:
         index = self._index.get(device)
         if index is None or candidate.demand.admin:
             return None
-        if not device.shareable:
-            return Taken(index)
-        amounts = candidate.amounts(self._plan.problem.features)
-        consumed = {} if isinstance(amounts, str) else {n: q.nano for n, q in amounts.items()}
-        return Taken(index, consumed, exclusive=False)
+        amounts: dict[str, int] = {}
+        if device.shareable:
+            wanted = candidate.amounts(self._plan.problem.features)
+            amounts = {} if isinstance(wanted, str) else {n: q.nano for n, q in wanted.items()}
+        key = (index, tuple(amounts.items()))
+        return self._same.setdefault(key, Taken(index, amounts, exclusive=not device.shareable))
 
     def _given_devices(self) -> Iterable[Taken]:
         """What the problem fixes counts in the score too, as a part of the same claims."""

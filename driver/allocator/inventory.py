@@ -23,17 +23,18 @@ _ELSEWHERE = Node(metadata=ObjectMeta())
 class _Members:
     """The slices of one pool, and the one node that they matter to, if it is only one."""
 
-    __slots__ = ("by_slice", "local_to", "version")
+    __slots__ = ("by_slice", "local_to", "seen")
 
     def __init__(self) -> None:
         self.by_slice: dict[str, Published] = {}
-        self.version = 0
+        # The pool as a node with these labels saw it last.
+        self.seen: dict[str, tuple[Mapping[str, str], Pool | None]] = {}
         # The only node that can see the pool; None where that takes a look at each slice.
         self.local_to: str | None = None
 
     def changed(self, pool_id: PoolId, features: Features) -> None:
         """Take note of another set of slices."""
-        self.version += 1
+        self.seen.clear()
         specs = [one.slice.spec for one in self.by_slice.values()]
         nodes = {spec.node_name for spec in specs}
         self.local_to = nodes.pop() if len(nodes) == 1 else None
@@ -77,7 +78,6 @@ class Inventory:
         self._node_version: dict[str, int] = {}
         self._wide_version = 0
         self._sights: dict[str, _Sight] = {}
-        self._built: dict[tuple[str, PoolId], tuple[int, Mapping[str, str], Pool | None]] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def put_slice(self, published: ResourceSlice) -> None:
@@ -156,14 +156,15 @@ class Inventory:
 
     def _pool(self, node: Node, pool_id: PoolId) -> Pool | None:
         members = self._pools[pool_id]
-        key = (node.metadata.name, pool_id)
-        version, labels, pool = self._built.get(key, (-1, {}, None))
-        if version != members.version or labels != node.metadata.labels:
-            pool = pool_on(node, pool_id, members.by_slice.values(), self.features)
-            if pool is not None and pool.usable and not pool.devices:
-                # A healthy pool without devices for the node changes no decision there.
-                pool = None
-            self._built[key] = (members.version, node.metadata.labels, pool)
+        name, labels = node.metadata.name, node.metadata.labels
+        known = members.seen.get(name)
+        if known is not None and known[0] == labels:
+            return known[1]
+        pool = pool_on(node, pool_id, members.by_slice.values(), self.features)
+        if pool is not None and pool.usable and not pool.devices:
+            # A healthy pool without devices for the node changes no decision there.
+            pool = None
+        members.seen[name] = labels, pool
         return pool
 
     def _changed(self, pool_id: PoolId, members: _Members) -> None:
@@ -192,7 +193,6 @@ class Inventory:
     def _forget(self, node_name: str, pool_id: PoolId) -> None:
         """The node may see the pool no longer, or otherwise than before."""
         self._node_version[node_name] = self._node_version.get(node_name, 0) + 1
-        self._built.pop((node_name, pool_id), None)
         own = self._local.get(node_name)
         if own is not None:
             own.pop(pool_id, None)

@@ -129,7 +129,8 @@ def pool_on(
         return None
     generation = max(one.slice.spec.pool.generation for one in near)
     near = [one for one in near if one.slice.spec.pool.generation == generation]
-    wanted = near[0].slice.spec.pool.resource_slice_count
+    # Slices of one generation should agree; where they do not, the pool is still being written.
+    wanted = max(one.slice.spec.pool.resource_slice_count for one in near)
     same = near
     if len(near) != wanted:
         # Slices for other nodes may complete the pool, or show that this generation is gone.

@@ -9,13 +9,21 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
+from driver.allocator.allocate import allocate
+from driver.allocator.inventory import Inventory
 from driver.allocator.outcome import Allocated, Unsatisfiable
 from driver.allocator.pools import visible_pools
 from driver.allocator.problem import Problem
 from driver.model.allocation import DeviceUse, Features
 from driver.model.api import ObjectMeta, Toleration
 from driver.model.core import Node
-from driver.model.deviceclass import DeviceClass, DeviceClassSpec
+from driver.model.deviceclass import (
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
 from driver.model.ids import DeviceId
 from driver.model.names import DRIVER, MEMORY, NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
 from driver.model.quantity import parse
@@ -314,3 +322,19 @@ def chosen(outcome: Allocated | Unsatisfiable) -> list[str]:
     return [
         result.device for allocation in outcome.allocations for result in allocation.devices.results
     ]
+
+
+def taint_rule(name: str, *, device: str) -> DeviceTaintRule:
+    """A rule that keeps pods from one device; the taint's key is the rule's name."""
+    selector = DeviceTaintSelector(driver=DRIVER, pool=NODE, device=device)
+    taint = DeviceTaint(key=name, effect="NoSchedule")
+    return DeviceTaintRule(
+        metadata=ObjectMeta(name=name),
+        spec=DeviceTaintRuleSpec(taint=taint, device_selector=selector),
+    )
+
+
+def allocate_names(inventory: Inventory, *claims: AClaim) -> list[str]:
+    """What first fit gives the claims on the node."""
+    asked = replace(problem((), *claims), pools=inventory.pools(node()))
+    return chosen(allocate(asked))
