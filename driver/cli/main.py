@@ -6,7 +6,7 @@ waits for a Kubernetes client to read a help text.
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,27 @@ def main() -> None:
     except QuadrantError as error:
         print(f"quadrant: {error}", file=sys.stderr)  # noqa: T201 - it is for the user
         sys.exit(1)
+
+
+# The processes have an option for each of their settings, whose types take long to import: they
+# read their own arguments.
+_PASS_ON: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.command(add_help_option=False, context_settings=_PASS_ON)
+def controller(context: typer.Context) -> None:
+    """Serve the webhooks, keep the ledger, nominate nodes."""
+    from driver.cli import processes  # noqa: PLC0415
+
+    processes.call("controller", context.args)
+
+
+@app.command(add_help_option=False, context_settings=_PASS_ON)
+def node(context: typer.Context) -> None:
+    """Publish the GPUs of one node and prepare claims for its kubelet."""
+    from driver.cli import processes  # noqa: PLC0415
+
+    processes.call("node", context.args)
 
 
 @app.command()

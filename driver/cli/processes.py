@@ -1,0 +1,151 @@
+"""The two commands that serve a cluster: `quadrant controller` and `quadrant node`.
+
+Options and their defaults are those of the processes' settings; what they mean is said there. The
+processes themselves are imported when they run.
+"""
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from driver.controller.policies import Defaults
+from driver.controller.settings import ControllerSettings
+from driver.node.settings import NodeSettings
+
+_CONTROLLER = ControllerSettings()
+_NODE = NodeSettings(node_name="")
+
+Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(help="Default: in-cluster credentials, else KUBECONFIG, else ~/.kube/config."),
+]
+LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def call(name: str, arguments: list[str]) -> None:
+    """Run one of the commands with what followed its name on the command line."""
+    app([name, *arguments], prog_name="quadrant")
+
+
+@app.command()
+def controller(  # noqa: PLR0913 - one option for each setting
+    *,
+    driver: Driver = _CONTROLLER.driver,
+    kubeconfig: Kubeconfig = None,
+    namespace: Annotated[
+        str, typer.Option(help="Where the lease and the certificates are.", envvar="POD_NAMESPACE")
+    ] = _CONTROLLER.namespace,
+    identity: Annotated[
+        str, typer.Option(help="What is unique to this replica.", envvar="POD_NAME")
+    ] = _CONTROLLER.identity,
+    node_policy: Annotated[
+        str, typer.Option(help="Node policy where nobody says anything.")
+    ] = _CONTROLLER.defaults.node,
+    gpu_policy: Annotated[
+        str, typer.Option(help="GPU policy where nobody says anything.")
+    ] = _CONTROLLER.defaults.gpu,
+    device_class: Annotated[
+        str, typer.Option(help="The class that HAMi's resources are translated to.")
+    ] = _CONTROLLER.device_class,
+    listen_host: Annotated[
+        str, typer.Option(help="Where the webhooks listen.")
+    ] = _CONTROLLER.listen_host,
+    listen_port: Annotated[int, typer.Option()] = _CONTROLLER.listen_port,
+    webhook_address: Annotated[
+        str,
+        typer.Option(help="How the API server reaches them: https://HOST:PORT or service/NAME."),
+    ] = _CONTROLLER.webhook_address,
+    certificates: Annotated[
+        str, typer.Option(help="Folder with tls.crt, tls.key and ca.crt; empty: made by ourselves.")
+    ] = _CONTROLLER.certificates,
+    health_host: Annotated[
+        str, typer.Option(help="Where probes and metrics are served, in plain HTTP.")
+    ] = _CONTROLLER.health_host,
+    health_port: Annotated[int, typer.Option()] = _CONTROLLER.health_port,
+    log_level: LogLevel = "info",
+) -> None:
+    """Serve the webhooks, keep the ledger, nominate nodes. One leader, any number of replicas."""
+    from driver.cli import control  # noqa: PLC0415
+
+    settings = ControllerSettings(
+        driver=driver,
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+        identity=identity,
+        defaults=Defaults(node=node_policy, gpu=gpu_policy),
+        device_class=device_class,
+        listen_host=listen_host,
+        listen_port=listen_port,
+        webhook_address=webhook_address,
+        certificates=certificates,
+        health_host=health_host,
+        health_port=health_port,
+    )
+    _serve(control.run(settings), log_level)
+
+
+@app.command()
+def node(  # noqa: PLR0913 - one option for each setting
+    *,
+    node_name: Annotated[
+        str, typer.Option(help="The node that this process serves.", envvar="NODE_NAME")
+    ],
+    driver: Driver = _NODE.driver,
+    pod_uid: Annotated[
+        str, typer.Option(help="UID of the plugin's pod; empty outside a pod.", envvar="POD_UID")
+    ] = _NODE.pod_uid,
+    simulate: Annotated[
+        str, typer.Option(help="Publish cards that are not there, such as 4xT4; empty: read NVML.")
+    ] = _NODE.simulate,
+    shareable: Annotated[
+        bool, typer.Option(help="Several claims may hold parts of one card.")
+    ] = _NODE.shareable,
+    kubeconfig: Kubeconfig = None,
+    plugins_dir: Annotated[
+        str, typer.Option(help="The kubelet's folder of plugins.")
+    ] = _NODE.plugins_dir,
+    registry_dir: Annotated[
+        str, typer.Option(help="The kubelet's folder of registrations.")
+    ] = _NODE.registry_dir,
+    cdi_dir: Annotated[str, typer.Option(help="Where CDI files are written.")] = _NODE.cdi_dir,
+    vendor_cdi_dir: Annotated[
+        list[str], typer.Option(help="Where the NVIDIA Container Toolkit's CDI files may be.")
+    ] = list(_NODE.vendor_cdi_dirs),  # noqa: B006 - typer copies it
+    parallel_claims: Annotated[
+        int, typer.Option(help="How many claims are prepared at the same time.")
+    ] = _NODE.parallel_claims,
+    log_level: LogLevel = "info",
+) -> None:
+    """Publish the GPUs of one node and prepare claims for its kubelet."""
+    from driver.node import run  # noqa: PLC0415
+
+    settings = NodeSettings(
+        node_name=node_name,
+        driver=driver,
+        pod_uid=pod_uid,
+        simulate=simulate,
+        shareable=shareable,
+        kubeconfig=kubeconfig,
+        plugins_dir=plugins_dir,
+        registry_dir=registry_dir,
+        cdi_dir=cdi_dir,
+        vendor_cdi_dirs=tuple(vendor_cdi_dir),
+        parallel_claims=parallel_claims,
+    )
+    _serve(run.run(settings), log_level)
+
+
+def _serve(process: Any, log_level: str) -> None:
+    from driver.obs import logging  # noqa: PLC0415
+
+    logging.configure(log_level)
+    asyncio.run(process)
