@@ -1,5 +1,6 @@
 """With which arguments do etcd and the control plane run? Must not start them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +94,6 @@ def api_server(plane: ControlPlane) -> Component:
     reached through their endpoints (aggregator routing), because there is no kube-proxy: admission
     hooks work by Service as well as by URL.
     """
-    files = plane.credentials.file
     return _component(
         plane,
         API_SERVER,
@@ -101,22 +101,13 @@ def api_server(plane: ControlPlane) -> Component:
             f"--etcd-servers={plane.etcd_url}",
             "--etcd-compaction-interval=0",
             f"--secure-port={plane.ports.api}",
-            f"--tls-cert-file={files('apiserver.crt')}",
-            f"--tls-private-key-file={files('apiserver.key')}",
-            f"--client-ca-file={files('ca.crt')}",
-            f"--token-auth-file={files('tokens.csv')}",
-            "--anonymous-auth=false",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={files('service-account.pub')}",
-            f"--service-account-signing-key-file={files('service-account.key')}",
             f"--service-cluster-ip-range={network.SERVICES}",
-            f"--kubelet-client-certificate={files('kubelet-client.crt')}",
-            f"--kubelet-client-key={files('kubelet-client.key')}",
             "--kubelet-preferred-address-types=InternalIP",
             "--enable-aggregator-routing",
             "--allow-privileged",
+            *_trust(plane.credentials.file),
             *_addresses(plane),
             *(["--storage-media-type=application/json"] if plane.options.json_storage else []),
             *_flag("feature-gates", plane.options.feature_gates),
@@ -124,6 +115,22 @@ def api_server(plane: ControlPlane) -> Component:
         ],
         health=f"{plane.server}/readyz",
     )
+
+
+def _trust(files: Callable[[str], str]) -> list[str]:
+    """Whom the API server believes, and how it proves itself to clients and kubelets."""
+    return [
+        f"--tls-cert-file={files('apiserver.crt')}",
+        f"--tls-private-key-file={files('apiserver.key')}",
+        f"--client-ca-file={files('ca.crt')}",
+        f"--token-auth-file={files('tokens.csv')}",
+        "--anonymous-auth=false",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={files('service-account.pub')}",
+        f"--service-account-signing-key-file={files('service-account.key')}",
+        f"--kubelet-client-certificate={files('kubelet-client.crt')}",
+        f"--kubelet-client-key={files('kubelet-client.key')}",
+    ]
 
 
 def _addresses(plane: ControlPlane) -> list[str]:

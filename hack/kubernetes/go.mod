@@ -1,6 +1,6 @@
-// The binaries of the test cluster: Kubernetes, etcd, containerd, CNI plugins, crictl and Helm.
-// There is no code of its own here. binaries.py builds the tools below; for another Kubernetes
-// version it rewrites the k8s.io versions in a copy. `make` targets and docs: docs/development/cluster.md.
+// The programs of the test cluster: Kubernetes, etcd, containerd, CNI plugins, crictl and Helm.
+// There is no code of its own here: binaries.py builds the tools named below. For another version of
+// Kubernetes it derives a module from that version's own go.mod. See docs/development/cluster.md.
 module quadrant.dev/hack/kubernetes
 
 go 1.26.8
