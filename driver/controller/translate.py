@@ -23,7 +23,9 @@ class ImpossibleRequestError(QuadrantError):
     """What a pod asks for can never be given; the text says what is possible."""
 
 
-class ResourceNames(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceNames(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """Under which names HAMi's resources are asked for in this cluster."""
 
     count: str = "nvidia.com/gpu"
