@@ -16,7 +16,7 @@ LIMIT: Final = 1_000_000
 # What no evaluation may build, though cel-go's accounting would let it: CEL's lists grow by
 # reference in Go, ours by copy.
 MAX_ELEMENTS: Final = 100_000
-MAX_CHARACTERS: Final = 10_000_000
+MAX_CHARACTERS: Final = 1_000_000
 
 LIST_CREATE: Final = 10
 MAP_CREATE: Final = 30
@@ -175,6 +175,8 @@ def _parts(value: object) -> list[object]:
 
 def nested(value: object) -> int:
     """How many values lie in the lists, maps and optionals inside of a value."""
+    if not isinstance(value, (list, dict, Optional)):
+        return 0
     count = 0
     left = [part for part in _inside(value) if _inside(part)]
     while left and count < LIMIT:

@@ -16,11 +16,12 @@ _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 _QUOTES = ('"""', "'''", '"', "'")
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
+_MAX_DIGITS = 1000  # Python refuses to read many more
 
 
 def integer(text: str) -> int:
     """An `int` literal with its sign, decimal or hexadecimal."""
-    value = int(text, 16) if "x" in text else int(text)
+    value = _whole(text)
     if not INT_MIN <= value <= INT_MAX:
         raise ValueError(f"invalid int literal {text}: beyond 64 bits")
     return value
@@ -28,11 +29,16 @@ def integer(text: str) -> int:
 
 def unsigned(text: str) -> Uint:
     """A `uint` literal, which ends in u."""
-    digits = text[:-1]
-    value = int(digits, 16) if "x" in digits else int(digits)
+    value = _whole(text[:-1])
     if value > UINT_MAX:
         raise ValueError(f"invalid uint literal {text}: beyond 64 bits")
     return Uint(value)
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"invalid integer literal of {len(text)} digits: beyond 64 bits")
+    return int(text, 16) if "x" in text else int(text)
 
 
 def double(text: str) -> float:
