@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from driver.controller.book import Book, Touched
+from driver.controller.book import Book, Results, Touched
 from driver.model import names
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
@@ -52,8 +52,8 @@ class Nominations:
         self._by_pod[nomination.pod] = nomination
         for claim, allocation in nomination.promised.items():
             self._pods_of_claim.setdefault(claim, {})[nomination.pod] = None
-            results = _as_shares(nomination.pod, allocation)
-            self._book.put(_Promise(nomination.pod, claim), results.devices.results)
+            promise = _Promise(nomination.pod, claim)
+            self._book.put(promise, _as_shares(promise, allocation))
 
     def drop(self, pod: str) -> None:
         """Nothing is expected for this pod."""
@@ -104,16 +104,14 @@ class Nominations:
             del self._pods_of_claim[claim]
 
 
-def _as_shares(pod: str, allocation: AllocationResult) -> AllocationResult:
-    """The same with IDs for the shares that have none, so that each counts as one."""
-    results = tuple(
-        msgspec.structs.replace(result, share_id=f"{pod}/{result.request}/{number}")
+def _as_shares(promise: _Promise, allocation: AllocationResult) -> Results:
+    """The results with IDs for the shares that have none, so that each counts as one."""
+    return tuple(
+        msgspec.structs.replace(result, share_id=f"{promise.pod}/{promise.claim}/{number}")
         if result.share_id == ""
         else result
         for number, result in enumerate(allocation.devices.results)
     )
-    devices = msgspec.structs.replace(allocation.devices, results=results)
-    return msgspec.structs.replace(allocation, devices=devices)
 
 
 class Together(Mapping[DeviceId, DeviceUse]):
