@@ -65,6 +65,10 @@ class ADevice(msgspec.Struct, frozen=True):
 
     made: Device
 
+    def renamed(self, name: str) -> Self:
+        """The same under another name."""
+        return replace(self, made=replace(self.made, name=name))
+
     def with_attribute(self, name: str, value: str | int | bool | tuple[str, ...]) -> Self:
         """An attribute of the type of the value."""
         attribute = DeviceAttribute(
