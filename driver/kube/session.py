@@ -8,8 +8,9 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from driver.kube.transport import Credentials, Endpoint, Session
 
 # client-go reads a token file again after this time.
 REFRESH_PERIOD = 60.0
+# An exec plugin that hangs must not hang its callers.
+LOAD_TIMEOUT = 30.0
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_KUBECONFIG = Path("~/.kube/config")
 
@@ -44,20 +47,27 @@ class _Loader(Protocol):
     async def load_and_set(self, configuration: _Configuration) -> None: ...
 
 
+_NO_ACCOUNT = "the token of this pod's service account cannot be read"
+
+
 class InClusterCredentials:
     """A pod's service account; the library reads the token again every minute."""
 
-    def __init__(self, configuration: _Configuration) -> None:
+    def __init__(self, configuration: _Configuration, read: Callable[[], None]) -> None:
         self._configuration = configuration
+        self._read = read
 
     async def authorization(self) -> str | None:
         """The token as it is in its file now."""
-        value = await self._configuration.get_api_key_with_prefix("BearerToken")
+        with _explained(_NO_ACCOUNT):
+            value = await self._configuration.get_api_key_with_prefix("BearerToken")
         return value.strip() if value else None
 
-    async def renew(self, refused: str | None) -> bool:  # noqa: ARG002 # see the docstring
-        """The file is read on its own schedule; there is nothing newer to get."""
-        return False
+    async def renew(self, refused: str | None) -> bool:
+        """Read the file now."""
+        with _explained(_NO_ACCOUNT):
+            self._read()
+        return await self.authorization() != refused
 
 
 class KubeconfigCredentials:
@@ -106,13 +116,24 @@ class KubeconfigCredentials:
 
     async def _load(self) -> None:
         certificate = self._files()
-        await self._loader.load_and_set(self._configuration)
-        self._loaded_at = time.monotonic()
-        if self._tls is not None and self._files() != certificate:
-            _load_certificate(self._tls, self._configuration)
+        with _explained("the kubeconfig's user has no credentials now"):
+            async with asyncio.timeout(LOAD_TIMEOUT):
+                await self._loader.load_and_set(self._configuration)
+            self._loaded_at = time.monotonic()
+            if self._tls is not None and self._files() != certificate:
+                _load_certificate(self._tls, self._configuration)
 
     def _files(self) -> tuple[str | None, str | None]:
         return self._configuration.cert_file, self._configuration.key_file
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    # The library answers trouble with whatever its code ran into.
+    try:
+        yield
+    except Exception as error:
+        raise CredentialsError(f"{what}: {str(error) or type(error).__name__}") from error
 
 
 @asynccontextmanager
@@ -149,14 +170,11 @@ async def _from_file(paths: str, context: str | None) -> tuple[Endpoint, Credent
     from kubernetes.aio import client, config  # noqa: PLC0415 # see the module's docstring
 
     configuration: _Configuration = client.Configuration()
-    try:
+    with _explained(f"the kubeconfig {paths} cannot be used"):
         loader: _Loader = await config.load_kube_config(
             config_file=paths, context=context, client_configuration=configuration
         )
         tls = _tls(configuration)
-    # The loader answers a malformed file with whatever its code ran into.
-    except Exception as error:
-        raise CredentialsError(f"the kubeconfig {paths} cannot be used: {error}") from error
     namespace = loader.current_context["context"].get("namespace") or "default"
     credentials = KubeconfigCredentials(loader, configuration, tls)
     await _check_exec(paths, loader, configuration)
@@ -179,16 +197,13 @@ async def _from_pod() -> tuple[Endpoint, Credentials]:
     from kubernetes.aio import client, config  # noqa: PLC0415 # see the module's docstring
 
     configuration: _Configuration = client.Configuration()
-    try:
-        config.load_incluster_config(client_configuration=configuration)
+    nowhere = "no kubeconfig ($KUBECONFIG, ~/.kube/config), and this is no pod with an account"
+    read = partial(config.load_incluster_config, client_configuration=configuration)
+    with _explained(nowhere):
+        read()
         tls = _tls(configuration)
-    except (config.ConfigException, OSError) as error:
-        raise CredentialsError(
-            "no kubeconfig ($KUBECONFIG, ~/.kube/config), and this is no pod with a service "
-            f"account: {error}"
-        ) from error
     namespace = await asyncio.to_thread(_pod_namespace)
-    return _endpoint(configuration, tls, namespace), InClusterCredentials(configuration)
+    return _endpoint(configuration, tls, namespace), InClusterCredentials(configuration, read)
 
 
 def _pod_namespace() -> str:

@@ -26,7 +26,10 @@ class Credentials(Protocol):
     """The current credentials for a cluster, kept fresh by their owner."""
 
     async def authorization(self) -> str | None:
-        """The value of the Authorization header; None where a client certificate speaks."""
+        """The value of the Authorization header; None where a client certificate speaks.
+
+        Raises CredentialsError when there is none to be had now; it may come back.
+        """
         ...
 
     async def renew(self, refused: str | None) -> bool:
@@ -74,8 +77,11 @@ class Stream:
         self.headers: Mapping[str, str] = response.headers
 
     async def body(self) -> bytes:
-        """All of it, for an answer that turned out to be an error."""
-        return await self._response.read()
+        """All of it, for an answer that turned out to be an error; raises as `lines` does."""
+        try:
+            return await self._response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _broken(error) from error
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Each line as soon as its end is there, however long it is.
@@ -92,7 +98,7 @@ class Stream:
                     yield b"".join(pieces)
                     pieces = [piece]
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the stream broke: {_words(error)}", sent=True) from error
+            raise _broken(error) from error
 
 
 class Session:
@@ -178,6 +184,10 @@ class Session:
             raise Unreachable(f"{request}: {_words(error)}", sent=False) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{request}: {_words(error)}", sent=True) from error
+
+
+def _broken(error: Exception) -> Unreachable:
+    return Unreachable(f"the stream broke: {_words(error)}", sent=True)
 
 
 def _words(error: Exception) -> str:

@@ -1,8 +1,10 @@
+import datetime as dt
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -196,17 +198,37 @@ def service_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 async def test_a_pod_uses_its_service_account(
     monkeypatch: pytest.MonkeyPatch, service_account: Path
 ) -> None:
-    """TLS against the mounted CA, the mounted token, the pod's namespace."""
+    """TLS against the mounted CA, the mounted token, the pod's namespace; renewed when refused."""
     _, tls = loopback_certificate(service_account)
     async with ApiServer(tls=tls) as server:
-        shown = demand(server, "t1")
+        shown = demand(server, "t2")
         host, port = server.url.removeprefix("https://").split(":")
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
         async with open_session() as session:
             assert session.endpoint.namespace == "quadrant"
+            (service_account / "token").write_text("t2\n")
             await Rest(session).get(NODES)
-    assert [value.lower() for value in shown] == ["bearer t1"]
+    assert [value.lower() for value in shown] == ["bearer t1", "bearer t2"]
+
+
+async def test_a_token_that_cannot_be_read_is_an_error_for_now(
+    monkeypatch: pytest.MonkeyPatch, service_account: Path
+) -> None:
+    """The mounted token is empty while it is rotated: the next call finds it again."""
+    _, tls = loopback_certificate(service_account)
+    async with ApiServer(tls=tls) as server:
+        host, port = server.url.removeprefix("https://").split(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        at_once = SimpleNamespace(datetime=dt.datetime, timedelta=lambda **_: dt.timedelta(0))
+        monkeypatch.setattr("kubernetes.aio.config.incluster_config.datetime", at_once)
+        async with open_session() as session:
+            (service_account / "token").write_text("")
+            with pytest.raises(CredentialsError, match="service account cannot be read"):
+                await Rest(session).get(NODES)
+            (service_account / "token").write_text("t2")
+            await Rest(session).get(NODES)
 
 
 async def test_a_server_of_another_ca_is_not_trusted(
