@@ -21,6 +21,7 @@ from driver.node.device import device
 from driver.node.errors import SettingsError
 from driver.node.slices import Create, plan, pool
 from driver.wire import decode
+from driver.wire.unknown import unknown_in
 
 _HOSTNAME = "kubernetes.io/hostname"
 # What a kubelet takes by default.
@@ -30,13 +31,13 @@ _PLENTY = whole(2**50)
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
 
-class _Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Taint(msgspec.Struct, frozen=True):
     key: str
     effect: str
     value: str = ""
 
 
-class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Node(msgspec.Struct, frozen=True, kw_only=True):
     """One node as a person writes it."""
 
     name: Annotated[str, msgspec.Meta(pattern=_DNS_LABEL)]
@@ -51,9 +52,7 @@ class _Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     memory: str | int = ""
 
 
-class _Inventory(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class _Inventory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str
     kind: str
     metadata: dict[str, object] = {}
@@ -77,6 +76,7 @@ def machines(documents: tuple[Document, ...], driver: str) -> Machines:
     nodes: dict[str, Node] = {}
     slices: list[ResourceSlice] = []
     for document in documents:
+        _refuse_unknown(document)
         found = reading(document, partial(msgspec.convert, document.raw, _Inventory))
         for index, item in enumerate(found.nodes):
             if item.name in nodes:
@@ -85,6 +85,14 @@ def machines(documents: tuple[Document, ...], driver: str) -> Machines:
             if item.gpus:
                 slices += _slices(document, index, item, driver)
     return Machines(tuple(nodes.values()), tuple(slices))
+
+
+def _refuse_unknown(document: Document) -> None:
+    """A misspelt field must not be taken for one that is left out."""
+    for path in unknown_in(_Inventory, document.raw):
+        shape = _Taint if "taints" in path else _Node if "nodes" in path else _Inventory
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(shape))
+        raise document.error(path.lstrip("."), f"is not known; expected one of {known}")
 
 
 def _node(document: Document, index: int, item: _Node) -> Node:

@@ -1,0 +1,1 @@
+"""The two-by-two of policies, simulated and on a real cluster."""

@@ -1,0 +1,66 @@
+"""The program itself: commands, errors, and what is imported when."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Quadrant
+
+PROGRAM = [sys.executable, "-m", "driver.cli"]
+
+
+def _run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, env=environment or None
+    )
+
+
+def test_an_error_is_one_sentence_and_status_1() -> None:
+    """Nobody is shown a traceback for a wrong file."""
+    done = _run("simulate", "-f", "/nowhere.yaml")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("quadrant: /nowhere.yaml: cannot be read")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["controller", "node"])
+def test_help_of_the_processes_lists_their_settings(command: str) -> None:
+    """The processes read their own arguments, help included."""
+    done = _run(command, "--help")
+    assert done.returncode == 0
+    assert f"Usage: quadrant {command}" in done.stdout
+    assert "--kubeconfig" in done.stdout
+
+
+def test_a_missing_option_is_status_2() -> None:
+    """A node plugin has to know its node."""
+    done = _run("node")
+    assert done.returncode == 2
+    assert "--node-name" in done.stderr
+
+
+def test_settings_of_the_node_are_checked() -> None:
+    """What the settings refuse is told as an error, before anything starts."""
+    done = _run("node", "--node-name", "n", "--simulate", "4xT4", "--plugins-dir", "relative")
+    assert done.returncode == 1
+    assert "must be an absolute path" in done.stderr
+
+
+def test_help_imports_no_client_and_no_allocator(quadrant: Quadrant) -> None:
+    """`--help` has to answer at once."""
+    code = (
+        "import sys; from typer.testing import CliRunner; from driver.cli.main import app; "
+        "CliRunner().invoke(app, ['--help']); "
+        "print([name for name in ('kubernetes', 'grpc', 'aiohttp', 'rich', 'msgspec', 'yaml', "
+        "'driver.allocator') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert "simulate" in quadrant("--help").stdout
+
+
+def test_version(quadrant: Quadrant) -> None:
+    """One line."""
+    assert len(quadrant("version").stdout.splitlines()) == 1

@@ -1,0 +1,213 @@
+"""Other ways than the two-by-two in which pods get devices, or do not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from driver.cli.simulation.report import Report
+from driver.simulator.releases import UnknownReleaseError
+from tests.cli.conftest import ROOT, TWO_BY_TWO, Quadrant
+
+INVENTORY = TWO_BY_TWO / "inventory.yaml"
+CLASS = ROOT / "deviceclasses" / "gpu.yaml"
+EXTENDED = ROOT / "deviceclasses" / "gpu-extended-resource.yaml"
+EXAMPLES = ROOT / "examples"
+SHARES = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: share}
+spec:
+  spec:
+    devices:
+      requests:
+        - name: gpu
+          exactly:
+            deviceClassName: gpu.quadrant.dev
+            capacity: {requests: {memory: 7500Mi, cores: 0}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: burst}
+spec:
+  replicas: 34
+  template:
+    spec:
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: share}]
+      containers: [{name: main, resources: {claims: [{name: gpu}]}}]
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: one
+  annotations: {ANNOTATIONS}
+spec:
+  nodeSelector: {SELECTOR}
+  containers:
+    - name: main
+      resources: {limits: {nvidia.com/gpu: COUNT}}
+"""
+
+
+def _pod(annotations: str = "{}", selector: str = "{}", count: int = 1) -> str:
+    filled = POD.replace("{ANNOTATIONS}", annotations).replace("{SELECTOR}", selector)
+    return filled.replace("COUNT", str(count))
+
+
+def _report(quadrant: Quadrant, *files: str | Path, release: str = "1.37") -> dict[str, Any]:
+    arguments = [part for file in files for part in ("-f", file)]
+    result = quadrant("simulate", *arguments, "-o", "json", "--kubernetes", release)
+    assert result.exit_code == 0
+    return json.loads(result.stdout)
+
+
+def test_a_burst_gets_what_there_is_and_not_more(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """34 shares of 7500 MiB: two a T4 and three an A10G fit; the others wait, and are told why."""
+    report = _report(quadrant, INVENTORY, CLASS, file(SHARES))
+    assert sorted(card["shares"] for card in report["cards"]) == [2, 2, 2, 2, 3, 3, 3, 3]
+    assert len(report["placements"]) == 20
+    assert len(report["pending"]) == 14
+    assert "too little memory left" in report["pending"][0]["reason"]
+    assert not report["pending"][0]["refused"]
+
+
+def test_a_claim_shared_by_two_pods(quadrant: Quadrant) -> None:
+    """The second pod follows the first to its node and its card."""
+    report = _report(quadrant, INVENTORY, CLASS, EXAMPLES / "resourceclaim.yaml")
+    first, second = report["placements"]
+    assert first["devices"] == second["devices"]
+    assert first["node"] == second["node"]
+    assert sum(card["shares"] for card in report["cards"]) == 1
+
+
+def test_selectors_and_policies_of_a_template(quadrant: Quadrant) -> None:
+    """Only the A10G have 20 GiB; the template's annotations spread the replicas over them."""
+    report = _report(quadrant, INVENTORY, CLASS, EXAMPLES / "resourceclaimtemplate.yaml")
+    assert {placement["node"] for placement in report["placements"]} == {"a10g"}
+    assert len({p["devices"][0]["uuid"] for p in report["placements"]}) == 3
+    assert {placement["gpuPolicy"] for placement in report["placements"]} == {"spread"}
+
+
+@pytest.mark.parametrize(
+    ("release", "device_class"), [("1.37", EXTENDED), ("1.36", EXTENDED), ("1.34", CLASS)]
+)
+def test_extended_resources(quadrant: Quadrant, release: str, device_class: Path) -> None:
+    """Whole cards: by the scheduler's own claim where it makes one, else by translation."""
+    manifest = EXAMPLES / "extended-resource.yaml"
+    report = _report(quadrant, INVENTORY, device_class, manifest, release=release)
+    assert [len(placement["devices"]) for placement in report["placements"]] == [2, 2]
+    names = {device["claim"] for p in report["placements"] for device in p["devices"]}
+    assert all(("-extended-resources-" in name) is (release != "1.34") for name in names)
+
+
+def test_shares_need_a_release_that_has_them(quadrant: Quadrant) -> None:
+    """On 1.34 the pods are refused, with what to do about it."""
+    report = _report(quadrant, TWO_BY_TWO, release="1.34")
+    assert report["placements"] == []
+    assert {pod["refused"] for pod in report["pending"]} == {True}
+    assert "DRAConsumableCapacity" in report["pending"][0]["reason"]
+
+
+def test_an_unknown_policy_is_refused(quadrant: Quadrant, file: Callable[[str], Path]) -> None:
+    """The reason lists the known ones."""
+    pod = _pod(annotations="{quadrant.dev/gpu-policy: bestest}")
+    (pending,) = _report(quadrant, INVENTORY, EXTENDED, file(pod))["pending"]
+    assert pending["refused"]
+    assert "'bestest' is not known: expected compact, spread" in pending["reason"]
+
+
+def test_the_node_selector_decides_before_any_score(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """A node that the pod excludes is not nominated."""
+    pod = _pod(selector="{kubernetes.io/hostname: a10g}")
+    (placement,) = _report(quadrant, INVENTORY, EXTENDED, file(pod))["placements"]
+    assert placement["node"] == "a10g"
+
+
+def test_a_pod_that_no_node_can_hold_says_why(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """Nine cards are on no node."""
+    (pending,) = _report(quadrant, INVENTORY, EXTENDED, file(_pod(count=9)))["pending"]
+    assert "t4" in pending["reason"]
+    assert "a10g" in pending["reason"]
+
+
+def test_tainted_and_full_nodes_are_left_out(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """A node's taint and its cpu count as they do for the scheduler."""
+    inventory = """
+apiVersion: quadrant.dev/v1alpha1
+kind: Inventory
+nodes:
+  - {name: tainted, gpus: 1xT4, taints: [{key: spot, effect: NoSchedule}]}
+  - {name: small, gpus: 1xT4, cpu: 500m}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec:
+  containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1, cpu: 1}}}]
+"""
+    (pending,) = _report(quadrant, EXTENDED, file(inventory))["pending"]
+    assert "taint spot:NoSchedule" in pending["reason"]
+    assert "too little cpu is left" in pending["reason"]
+
+
+def test_what_placement_does_not_depend_on_is_counted(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """Unknown kinds are a warning on stderr; stdout stays clean."""
+    services = "\n---\n".join(
+        f"{{apiVersion: v1, kind: Service, metadata: {{name: s{number}}}}}" for number in range(2)
+    )
+    result = quadrant("simulate", "-f", INVENTORY, "-f", file(services))
+    assert "warning: 2 objects of kind Service skipped" in result.stderr
+    assert "Service" not in result.stdout
+
+
+def test_stdin_and_lists(quadrant: Quadrant) -> None:
+    """What `kubectl get -o json` prints can be piped in."""
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        for name in ("a", "b")
+        for spec in [{"containers": [{"name": "c"}], "nodeSelector": None}]
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    result = quadrant("simulate", "-f", INVENTORY, "-f", "-", "-o", "json", stdin=text)
+    assert [item["pod"] for item in json.loads(result.stdout)["placements"]] == ["a", "b"]
+
+
+def test_an_unknown_release_is_refused(quadrant: Quadrant) -> None:
+    """Nothing is guessed about a release that is not known."""
+    with pytest.raises(UnknownReleaseError, match=r"'2\.0' is not known here"):
+        quadrant("simulate", "-f", TWO_BY_TWO, "--kubernetes", "2.0")
+
+
+def test_the_json_is_an_interface(quadrant: Quadrant) -> None:
+    """Version and names that readers rely on; a change of these needs another apiVersion."""
+    result = quadrant("simulate", "-f", TWO_BY_TWO, "-o", "json")
+    report = json.loads(result.stdout)
+    assert (report["apiVersion"], report["kind"]) == ("quadrant.dev/v1alpha1", "Simulation")
+    assert list(report) == [
+        "apiVersion", "kind", "kubernetes", "placements", "pending", "cards", "warnings",
+    ]  # fmt: skip
+    assert list(report["placements"][0]) == [
+        "namespace", "pod", "node", "devices", "nodePolicy", "gpuPolicy", "why",
+    ]  # fmt: skip
+    assert list(report["placements"][0]["devices"][0]) == [
+        "claim", "request", "pool", "device", "index", "uuid", "shared", "memoryMiB", "cores",
+    ]  # fmt: skip
+    assert list(report["cards"][0]) == [
+        "node", "device", "index", "uuid", "product", "nvlinkGroup",
+        "memoryMiB", "memoryUsedMiB", "coresUsed", "shares", "exclusive",
+    ]  # fmt: skip
+    assert msgspec.json.decode(result.stdout, type=Report).placements
