@@ -3,15 +3,20 @@
 from typing import Any
 
 import msgspec
-from tests.controller.commits import Json, claim, cluster, gpu, request
 
+from driver.allocator.allocate import allocate
+from driver.allocator.outcome import Allocated
+from driver.allocator.problem import Problem
 from driver.controller.cluster import Cluster
+from driver.controller.commit import Allow
 from driver.controller.planner import Plan, Planner
 from driver.model import names
 from driver.model.core import Node, Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
+from driver.wire.encode import builtins
+from tests.controller.commits import Json, claim, cluster, commit, gpu, proposed, request
 
 T4 = [gpu(index, mebi=15360, productName="T4") for index in range(4)]
 A10G = [gpu(index, mebi=23028, productName="A10G") for index in range(4)]
@@ -96,3 +101,32 @@ def place(planner: Planner, of: Pod) -> Plan:
     plan = planner.plan(of)
     planner.nominate(of, plan)
     return plan
+
+
+def schedule(at: Cluster, name: str, node_name: str, *, version: int, now: float = 100.0) -> Allow:
+    """The scheduler commits a claim with its first fit on this node, and the watch shows it."""
+    free = next(claim for claim in at.claims.values() if claim.metadata.name == name)
+    here = at.node(node_name)
+    outcome = allocate(
+        Problem(
+            node=here,
+            claims=(free,),
+            classes=at.classes,
+            pools=at.inventory.pools(here),
+            usage=at.ledger.use(),
+            features=at.features,
+        )
+    )
+    assert isinstance(outcome, Allocated), outcome.reason()
+    first_fit = [
+        builtins(result) | ({"shareID": f"share-{name}"} if result.share_id == "" else {})
+        for result in outcome.allocations[0].devices.results
+    ]
+    stored = builtins(free)
+    ruling = commit(at, stored, *first_fit, node=node_name, now=now)
+    assert isinstance(ruling, Allow), ruling
+    results = [builtins(result) for result in ruling.results]
+    landed = proposed(stored, *results, node=node_name)
+    landed["metadata"] = landed["metadata"] | {"resourceVersion": str(version)}
+    at.put_claim(convert(ResourceClaim, landed), now=now)
+    return ruling

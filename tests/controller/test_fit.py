@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.controller.placements import node, pod
 
 from driver.controller.fit import demands, unfit
 from driver.controller.footprint import Footprint, footprint
 from driver.model.core import Pod
 from driver.model.quantity import NANO
+from tests.controller.placements import node, pod
 
 GIB = 1024**3
 

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.controller.commits import CLASS, DRIVER, cluster, gpu, picked, proposed, request
-from tests.controller.placements import add_claim, extended, pod
 
 from driver.controller.cluster import Cluster
 from driver.controller.needs import needs
@@ -14,6 +12,8 @@ from driver.model.deviceclass import DeviceClass, DeviceClassSpec
 from driver.model.ids import ClaimUid, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
+from tests.controller.commits import CLASS, DRIVER, cluster, gpu, picked, proposed, request
+from tests.controller.placements import add_claim, extended, pod
 
 GPU = "nvidia.com/gpu"
 

@@ -3,8 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.controller.commits import claim, picked, proposed, request
-from tests.controller.placements import add_pod, extended, pod, two_by_two
 
 from driver.controller.changes import Changes
 from driver.controller.cluster import Cluster
@@ -18,6 +16,8 @@ from driver.model.ids import DeviceId
 from driver.model.quantity import parse
 from driver.model.resourceclaim import AllocationResult, ResourceClaim
 from driver.wire.decode import convert
+from tests.controller.commits import claim, picked, proposed, request
+from tests.controller.placements import add_pod, extended, pod, two_by_two
 
 CARD = DeviceId("gpu.quadrant.dev", "a", "gpu-0")
 
