@@ -31,7 +31,7 @@ class Listener(Protocol):
     def pod_changed(self, pod: Pod) -> None:
         """A pod of ours appeared or changed."""
 
-    def pod_gone(self, pod: Pod) -> None:
+    def pod_gone(self, uid: str) -> None:
         """A pod of ours is gone."""
 
     def claim_changed(self, claim: ResourceClaim) -> None:
@@ -107,8 +107,7 @@ class Watches:
             self._listener.pod_changed(event.object)
         elif isinstance(event, Delete):
             self._cluster.remove_pod(event.uid)
-            if event.old is not None:
-                self._listener.pod_gone(event.old)
+            self._listener.pod_gone(event.uid)
 
     def _on_slice(self, event: Event[ResourceSlice]) -> None:
         if isinstance(event, Upsert):
