@@ -8,15 +8,19 @@ from driver.policy.nodeuse import node_use
 from driver.policy.view import Choice, Domains, NodeView
 from driver.policy.weights import Weights
 
-# Together below one percent, so that they decide only between devices that are equally empty.
-_GROUP, _ROOT, _NUMA = 0.6, 0.25, 0.1
+# Together below one percent, so that they decide only between devices that are equally empty; and
+# being apart comes before being in an idle place.
+_APART = (0.4, 0.2, 0.1)
+_IDLE = (0.2, 0.05, 0.02)
 
 
 class SpreadDevices:
     """The GPU axis: the emptiest device; several over NVLink groups, PCIe roots, NUMA nodes.
 
     Score = mean percent that the chosen devices are empty with the choice
-    + 0.6, 0.25 and 0.1 times how idle their NVLink groups, PCIe roots and NUMA nodes are with it.
+    + 0.4, 0.2 and 0.1 times how many NVLink groups, PCIe roots and NUMA nodes they are in, from 0
+      (one) to 1 (one each)
+    + 0.2, 0.05 and 0.02 times the share of free devices that those are left with.
     """
 
     def __init__(self, weights: Weights | None = None) -> None:
@@ -25,15 +29,16 @@ class SpreadDevices:
     def score(self, view: NodeView, choice: Choice) -> Score:
         """How well the choice keeps out of the way of others and of itself."""
         full = fullness.after(view, choice, self._weights)
-        taken = choice.taken
-        empty = sum(100 - round(100 * full[one.index]) for one in taken)
-        opened = Counter(index for index in full if view.devices[index].free)
+        empty = sum(100 - round(100 * full[one.index]) for one in choice.taken)
+        opened = [index for index in full if view.devices[index].free]
+        places = (view.nvlink_groups, view.pcie_roots, view.numa_nodes)
+        apart = sum(w * _apart(one, full) for w, one in zip(_APART, places, strict=True))
+        idle = sum(w * _idle(one, full, opened) for w, one in zip(_IDLE, places, strict=True))
         return Score(
             (
-                Term("emptiness of the chosen devices", empty / len(taken) if taken else 0.0),
-                Term("idle NVLink groups", _GROUP * _idle(view.nvlink_groups, full, opened)),
-                Term("idle PCIe roots", _ROOT * _idle(view.pcie_roots, full, opened)),
-                Term("idle NUMA nodes", _NUMA * _idle(view.numa_nodes, full, opened)),
+                Term("emptiness of the chosen devices", empty / max(1, len(choice.taken))),
+                Term("apart from each other", apart),
+                Term("in idle places", idle),
             )
         )
 
@@ -55,7 +60,13 @@ class SpreadNodes:
         )
 
 
-def _idle(domains: Domains, full: dict[int, float], opened: Counter[int]) -> float:
+def _apart(domains: Domains, full: dict[int, float]) -> float:
+    if len(full) < 2:  # noqa: PLR2004 - one device is apart from nothing
+        return 0.0
+    return (len({domains.of[index] for index in full}) - 1) / (len(full) - 1)
+
+
+def _idle(domains: Domains, full: dict[int, float], opened: list[int]) -> float:
     """The mean share of free devices, with the choice, of the domains that it is in."""
     if not full:
         return 0.0
