@@ -8,7 +8,7 @@ from driver.cli.render import console
 
 from . import simulated
 from .modes import MODES
-from .show import Screen
+from .show import Screen, differences
 
 
 def main() -> int:
@@ -18,12 +18,17 @@ def main() -> int:
     begin = time.monotonic()
     wrong = _simulated(screen)
     screen.say(f"\nfour modes simulated in {time.monotonic() - begin:.1f} s")
+    if options.cluster:
+        wrong += _on_cluster(screen)
     return 1 if wrong else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hack/demo", description="The two-by-two of policies.")
     parser.add_argument("--ascii", action="store_true", help="signs that every terminal has")
+    parser.add_argument(
+        "--cluster", action="store_true", help="then the same on a real Kubernetes (root)"
+    )
     return parser
 
 
@@ -38,6 +43,26 @@ def _simulated(screen: Screen) -> int:
         problem = mode.check(rows)
         screen.verdict(mode, problem)
         wrong += bool(problem)
+    return wrong
+
+
+def _on_cluster(screen: Screen) -> int:
+    """How many modes came out wrong, or otherwise than simulated."""
+    from . import on_cluster  # noqa: PLC0415 - it needs what only a cluster needs
+
+    wrong = 0
+    with on_cluster.quadrant(screen) as deployment:
+        for mode in MODES:
+            report = simulated.run(mode)
+            begin = time.monotonic()
+            with on_cluster.running(deployment, mode) as containers:
+                rows = [one.row for one in containers]
+                took = f"{time.monotonic() - begin:.1f} s"
+                screen.heading(mode, f"on a real cluster, told by the containers after {took}")
+                screen.outcome(rows, on_cluster.cards(report.cards, containers))
+            problem = mode.check(rows) or differences(simulated.rows(report), rows)
+            screen.verdict(mode, problem)
+            wrong += bool(problem)
     return wrong
 
 
