@@ -2,7 +2,7 @@
 
 from driver.selector.equality import same
 from driver.selector.errors import CelError, no_such_overload
-from driver.selector.values import ABSENT, Optional, TaggedKey, Uint
+from driver.selector.values import ABSENT, Optional, TaggedKey, Uint, type_name
 
 _MISSING = object()
 
@@ -20,22 +20,24 @@ def select(operand: object, field: str) -> object:
 
 
 def has(operand: object, field: str) -> bool:
-    """`has(operand.field)`."""
+    """`has(operand.field)`; what has no fields at all has not this one."""
     if isinstance(operand, dict):
         # A domain that is not there reads as empty, and so is always there to be read.
         return field in operand or hasattr(operand, "__missing__")
     if isinstance(operand, Optional):
         return operand.present and has(operand.value, field)
-    raise no_such_overload("has")
+    if isinstance(operand, list):
+        raise CelError("unsupported index type 'string' in list")
+    return False
 
 
 def optional_select(operand: object, field: str) -> Optional:
-    """`operand.?field`."""
+    """`operand.?field`; absent, too, where there can be no fields."""
     if isinstance(operand, Optional):
         return optional_select(operand.value, field) if operand.present else ABSENT
-    if not isinstance(operand, dict):
-        raise no_such_overload("_?._")
-    return Optional(operand[field]) if has(operand, field) else ABSENT
+    if has(operand, field) and isinstance(operand, dict):
+        return Optional(operand[field])
+    return ABSENT
 
 
 def index(operand: object, key: object) -> object:
@@ -65,7 +67,7 @@ def optional_index(operand: object, key: object) -> Optional:
     if isinstance(operand, list):
         position = _position(key)
         return Optional(operand[position]) if 0 <= position < len(operand) else ABSENT
-    raise no_such_overload("_[?_]")
+    return ABSENT
 
 
 def contains(container: object, value: object) -> bool:
@@ -105,4 +107,4 @@ def _position(key: object) -> int:
         return int(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return int(key)
-    raise CelError(f"unsupported index type '{type(key).__name__}' in list")
+    raise CelError(f"unsupported index type '{type_name(key)}' in list")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from driver.selector import access
 from driver.selector.compiler import Compiler
 from driver.selector.cost import Cost, compared, inside, shorter
-from driver.selector.declarations import CONVERSIONS, plain_class, runtime_test
+from driver.selector.declarations import CONVERSIONS, argument_tests, plain_class
 from driver.selector.equality import equal
 from driver.selector.errors import CelError, CompileError, no_such_overload
 from driver.selector.frame import Code, Frame, Run, constant
@@ -87,7 +87,7 @@ def _worked_out(overloads: tuple[Overload, ...], args: tuple[object, ...]) -> Ru
 def choose(overloads: tuple[Overload, ...], args: tuple[object, ...]) -> Overload:
     """The overload that takes these values; raises `CelError` when none does."""
     for overload in overloads:
-        tests = map(runtime_test, overload.params)
+        tests = argument_tests(overload)
         if all(test is None or test(value) for test, value in zip(tests, args, strict=True)):
             return overload
     raise no_such_overload(overloads[0].function)
@@ -101,7 +101,7 @@ def dispatch(overloads: tuple[Overload, ...], runs: tuple[Run, ...], *, counting
             return simple
     if len(overloads) == 1:
         overload = overloads[0]
-        tests = tuple(map(runtime_test, overload.params))
+        tests = argument_tests(overload)
 
         def single(frame: Frame) -> object:
             args = tuple([run(frame) for run in runs])

@@ -130,7 +130,7 @@ class Compiler:
         if path is None or len(path) == len(("attributes", "domain", "name")):
             return self.compile(node.operand).run
         self.note((*path, node.field))
-        return self.charged(path_run(path), 0 if node.test else 1 + len(path))
+        return self.charged(path_run(path), len(path) + (not node.test))
 
     # Literals
 

@@ -108,22 +108,43 @@ def pairs(args: Args) -> int:
 
 def pairs_twice(args: Args) -> int:
     """Comparing both ways."""
-    return 2 * pairs(args)
+    return 2 * pairs(args) - 1
 
 
 def self_pairs(args: Args) -> int:
-    """Comparing every element of a list with every other."""
-    return LIST_CREATE + pairs((args[0], args[0]))
+    """Comparing every element of a list with every other, twice, into a new list."""
+    first = args[0]
+    factor = 2.0
+    if isinstance(first, list) and first and isinstance(first[0], (str, bytes)):
+        factor += _STRING_FACTOR
+    return (
+        1
+        + LIST_CREATE
+        + int(size_of(first) ** 2 * factor)
+        + size_of(first) * nested(first) // _NESTED
+    )
+
+
+def key_pairs(args: Args) -> int:
+    """Comparing every key of a sort with every other."""
+    return self_pairs(args[1:])
 
 
 def new_list(args: Args) -> int:
     """Building a list as long as the first one."""
-    return LIST_CREATE + size_of(args[0])
+    return 1 + LIST_CREATE + size_of(args[0])
+
+
+def part_of_list(args: Args) -> int:
+    """Building a list of the elements between two positions."""
+    start, end = args[1], args[2]
+    length = end - start if isinstance(start, int) and isinstance(end, int) else 0
+    return 1 + LIST_CREATE + max(0, length)
 
 
 def counted_list(args: Args) -> int:
     """Building a list of as many elements as the number says."""
-    return LIST_CREATE + (max(0, args[0]) if isinstance(args[0], int) else 0)
+    return 1 + LIST_CREATE + (max(0, args[0]) if isinstance(args[0], int) else 0)
 
 
 # Copies and nested values are nearly free in cel-go, which keeps references. They are not here,
@@ -145,8 +166,9 @@ def replaced(args: Args) -> int:
 
 
 def flattened(args: Args) -> int:
-    """Opening the lists in a list."""
-    return new_list(args) + nested(args[0]) // _NESTED
+    """Opening the lists in a list, as often as the depth says."""
+    depth = args[1] if len(args) > 1 and isinstance(args[1], int) else 1
+    return 1 + LIST_CREATE + max(0, depth) * size_of(args[0]) + nested(args[0]) // _NESTED
 
 
 def compared(args: Args) -> int:

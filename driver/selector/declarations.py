@@ -107,6 +107,13 @@ def plain_class(wanted: Type) -> type | None:
     )
 
 
+def argument_tests(overload: Overload) -> "tuple[Test | None, ...]":
+    """The test of every argument of a call; none where the function itself does it."""
+    if not overload.guarded:
+        return (None,) * len(overload.params)
+    return tuple(map(runtime_test, overload.params))
+
+
 def runtime_test(wanted: Type) -> Test | None:
     """Whether a value may be passed where this type is declared; None when any may.
 

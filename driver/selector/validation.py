@@ -16,8 +16,8 @@ class Validation:
 
     def __init__(self) -> None:
         self._literals: list[tuple[str, list[Type]]] = []
-        self._formats: list[tuple[str, list[Type]]] = []
-        self._elements: dict[int, list[Type]] = {}
+        self._formats: list[tuple[str, list[list[Type]]]] = []
+        self._types: dict[int, Type] = {}
 
     def note_literal(self, what: str, types: list[Type]) -> None:
         """These parts of one literal must have the same type."""
@@ -25,19 +25,27 @@ class Validation:
 
     def note_elements(self, node: ListNode, types: list[Type]) -> None:
         """These are the types of a list literal's elements."""
-        self._elements[node.id] = types
+        for element, found in zip(node.elements, types, strict=True):
+            self._types[element.id] = found
 
     def note_format(self, text: Node, args: tuple[Node, ...]) -> None:
         """A call of `format`; only one with a literal text and list can be checked."""
         match text, args:
             case Literal(value=str(clauses)), (ListNode() as given,) if not given.optional:
-                self._formats.append((clauses, self._elements[given.id]))
+                self._formats.append((clauses, [*map(self._written_out, given.elements)]))
+
+    def _written_out(self, node: Node) -> list[Type]:
+        """The type of an argument, and of what is inside of it where that is written out."""
+        if not isinstance(node, ListNode):
+            return [self._types[node.id]]
+        inner = [one for element in node.elements for one in self._written_out(element)]
+        return [self._types[node.id], *inner]
 
     def check(self, bindings: Bindings) -> None:
         """Check all that was noted. Raises `CompileError`."""
-        for text, types in self._formats:
+        for text, arguments in self._formats:
             try:
-                check_types(text, _final(bindings, types))
+                check_types(text, [_final(bindings, one) for one in arguments])
             except CelError as error:
                 raise CompileError(f"compilation failed: {error}") from error
         for what, types in self._literals:

@@ -107,7 +107,7 @@ def double_text(value: float) -> str:
     if not _SMALLEST_EXPONENT <= exponent < _PRECISION:
         fraction = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    return sign + plain_double(digits, exponent)
+    return sign + _plain(digits, exponent)
 
 
 def _digits(value: float) -> tuple[str, int]:
@@ -120,20 +120,13 @@ def _digits(value: float) -> tuple[str, int]:
     return digits.strip("0") or "0", power - lead if digits.strip("0") else 0
 
 
-def plain_double(digits: str, exponent: int) -> str:
-    """Digits with the point where the exponent says, and no exponent."""
+def _plain(digits: str, exponent: int) -> str:
+    """The digits with the point where the exponent says."""
     if exponent < 0:
         return "0." + "0" * (-exponent - 1) + digits
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")
     rest = digits[exponent + 1 :]
     return f"{whole}.{rest}" if rest else whole
-
-
-def fixed_text(value: float) -> str:
-    """The shortest text of this value without an exponent, as Go's format %f with -1 writes it."""
-    if not math.isfinite(value):
-        return double_text(value)
-    return ("-" if math.copysign(1.0, value) < 0 else "") + plain_double(*_digits(abs(value)))
 
 
 def _text_of_bytes(value: bytes) -> str:

@@ -21,6 +21,8 @@ class Overload(msgspec.Struct, frozen=True):
     run: Run
     cost: Cost = 1
     method: bool = False
+    # Whether the values' types are checked before the call; if not, `run` does it.
+    guarded: bool = True
 
 
 def function(

@@ -48,7 +48,9 @@ def _slice(items: List, start: int, end: int) -> List:
     return items[start:end]
 
 
-def _flatten(items: List, depth: int = 1) -> List:
+def _flatten(items: object, depth: object = 1) -> List:
+    if not isinstance(items, list) or type(depth) is not int:
+        raise no_such_overload("flatten")
     if depth < 0:
         raise CelError("level must be non-negative")
     flat = items
@@ -78,6 +80,8 @@ def _distinct(items: List) -> List:
 
 
 def _range(count: int) -> List:
+    if count < 0:
+        raise CelError(f"lists.range: size must be non-negative, got {count}")
     if count > LIMIT:
         raise limit_exceeded()
     return [*range(count)]
@@ -172,7 +176,7 @@ def _of_comparable() -> list[Overload]:
                 (list_of(A), list_of(kind)),
                 list_of(A),
                 _sort_by,
-                cost=cost.self_pairs,
+                cost=cost.key_pairs,
             ),
         ]
     return found
@@ -189,10 +193,11 @@ OVERLOADS: tuple[Overload, ...] = (
     method("distinct", (_LIST,), _LIST, _distinct, cost=cost.self_pairs),
     method("first", (_LIST,), optional_of(A), _end(0)),
     method("last", (_LIST,), optional_of(A), _end(-1)),
-    method("flatten", (list_of(_LIST),), _LIST, _flatten, cost=cost.flattened),
-    method("flatten", (list_of(DYN), INT), list_of(DYN), _flatten, cost=cost.flattened),
+    # cel-go lets a list that only turns out to be flat at run time pass.
+    Overload("flatten", (list_of(_LIST),), _LIST, _flatten, cost.flattened, True, False),
+    Overload("flatten", (list_of(DYN), INT), list_of(DYN), _flatten, cost.flattened, True, False),
     method("reverse", (_LIST,), _LIST, lambda items: items[::-1], cost=cost.new_list),
-    method("slice", (_LIST, INT, INT), _LIST, _slice, cost=cost.new_list),
+    method("slice", (_LIST, INT, INT), _LIST, _slice, cost=cost.part_of_list),
     function("lists.range", (INT,), list_of(INT), _range, cost=cost.counted_list),
     method("indexOf", (_LIST, A), INT, _index_of, cost=cost.searched),
     method("lastIndexOf", (_LIST, A), INT, _last_index_of, cost=cost.searched),

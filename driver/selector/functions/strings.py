@@ -85,7 +85,8 @@ def _join(parts: list[object], separator: str = "") -> str:
     return separator.join(texts)
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """The text in double quotes, with the escapes of the language."""
     return f'"{text.translate(_QUOTED)}"'
 
 
@@ -111,5 +112,5 @@ OVERLOADS: tuple[Overload, ...] = (
     method("trim", (STRING,), STRING, lambda text: text.strip(_SPACE), cost=cost.scan),
     method("join", (list_of(STRING),), STRING, _join, cost=cost.join),
     method("join", (list_of(STRING), STRING), STRING, _join, cost=cost.join),
-    function("strings.quote", (STRING,), STRING, _quote, cost=cost.scan),
+    function("strings.quote", (STRING,), STRING, quote, cost=cost.scan),
 )

@@ -6,8 +6,9 @@ from functools import partial
 
 from driver.selector.cost import MAX_CHARACTERS, limit_exceeded, written
 from driver.selector.errors import CelError
-from driver.selector.functions.conversions import fixed_text
+from driver.selector.functions.conversions import double_text
 from driver.selector.functions.library import Overload, method
+from driver.selector.functions.strings import quote
 from driver.selector.functions.times import duration_text, timestamp_text
 from driver.selector.types import DYN, STRING, Type, list_of
 from driver.selector.values import Duration, Timestamp, TypeValue, key_value, type_name
@@ -30,8 +31,9 @@ _STRING_KINDS = {
 _KINDS = {
     "s": _STRING_KINDS,
     "d": {"int", "uint"},
-    "f": {"double"},
-    "e": {"double"},
+    # Texts, too: "NaN" and "Infinity" are numbers here.
+    "f": {"double", "string"},
+    "e": {"double", "string"},
     "b": {"bool", "int", "uint"},
     "o": {"int", "uint"},
     "x": {"bytes", "int", "string", "uint"},
@@ -53,18 +55,18 @@ def clauses(text: str) -> list[re.Match[str]]:
     return found
 
 
-def check_types(text: str, types: list[Type]) -> None:
-    """Check a constant format against the types of its arguments; raises `CelError`."""
+def check_types(text: str, types: list[list[Type]]) -> None:
+    """Check a constant format against its arguments' types; raises `CelError`.
+
+    Of an argument that is written out as a list the types of its elements follow its own.
+    """
     found = clauses(text)
     _check_count(len(found), len(types))
     for clause, given in zip(found, types, strict=True):
-        kinds = _KINDS[clause["verb"]]
-        inner = given.params if clause["verb"] == "s" and given.kind in ("list", "map") else ()
-        for one in (given, *inner):
-            if one.kind not in kinds | {"dyn", "param"}:
-                raise CelError(
-                    f"error during formatting: %{clause['verb']} cannot be used on {given}"
-                )
+        verb = clause["verb"]
+        for one in given if verb == "s" else given[:1]:
+            if one.kind not in _KINDS[verb] | {"dyn"}:
+                raise CelError(f"error during formatting: %{verb} cannot be used on {one}")
 
 
 def _check_count(wanted: int, given: int) -> None:
@@ -118,9 +120,9 @@ def _string(writer: _Writer, value: object, _: int) -> None:
     if isinstance(value, str):
         writer.write(value)
     elif isinstance(value, float):
-        writer.write(fixed_text(value))
+        writer.write(double_text(value))
     elif isinstance(value, bytes):
-        writer.write(value.decode(errors="replace"))
+        writer.write(_decoded(value))
     elif isinstance(value, Duration):
         writer.write(duration_text(value))
     elif isinstance(value, Timestamp):
@@ -158,13 +160,24 @@ def _sequence(writer: _Writer, brackets: str, parts: list[Callable[[], None]]) -
     writer.write(brackets[1])
 
 
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise CelError("error during formatting: invalid UTF-8 in bytes") from None
+
+
+def _nested_double(value: float) -> str:
+    return quote(double_text(value)) if _special(value) else f"{value:.{_DEFAULT_PRECISION}f}"
+
+
 def _plain(value: object) -> str | None:
     writers: dict[type, Callable[..., str]] = {
         type(None): lambda _: "null",
         bool: lambda v: "true" if v else "false",
-        str: lambda v: f'"{v}"',
-        float: lambda v: f"{v:.{_DEFAULT_PRECISION}f}",
-        bytes: lambda v: f'b"{v.decode(errors="replace")}"',
+        str: quote,
+        float: _nested_double,
+        bytes: lambda v: f"b{quote(_decoded(v))}",
         Duration: lambda v: f'duration("{duration_text(v)}")',
         Timestamp: lambda v: f'timestamp("{timestamp_text(v)}")',
         TypeValue: lambda v: v.name,
