@@ -90,16 +90,20 @@ class CommitHook:
             return self._allow(proposal, ruling, dry_run=request.dry_run)
         if not request.dry_run:
             await self._refuse(proposal, ruling)
-        return Denied(ruling.reason)
+        return self._denied(ruling.reason)
 
     def _allow(self, proposal: Proposal, ruling: Allow, *, dry_run: bool) -> Answer:
         # The deciding itself takes time; past the deadline another may already be answering.
         refusal = self._term.refusal(self._clock())
         if refusal is not None:
-            return Denied(f"claim {proposal.key}: {refusal}")
+            return self._denied(f"claim {proposal.key}: {refusal}")
         if ruling.explanation is not None and not dry_run:
             self._aftermath.allocated(proposal, ruling)
         return Allowed(tuple(ruling.patch))
+
+    def _denied(self, reason: str) -> Denied:
+        # Whoever may not answer ends the connection: the next question may reach the leader.
+        return Denied(reason, close=self._term.refusal(self._clock()) is not None)
 
     def _rule(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
         now = self._clock()

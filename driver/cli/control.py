@@ -38,7 +38,6 @@ from driver.controller.takeover import fence_all
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
 from driver.controller.term import EARLIER_ANSWERS_LAND_WITHIN_S, Term
-from driver.controller.translate import ResourceNames
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
@@ -178,7 +177,7 @@ class Controller:
 
     def _admission(self) -> AdmissionServer:
         settings = self._settings
-        resources = ResourceNames()
+        resources = settings.resources
         hook = CommitHook(
             self._cluster,
             term=self._term,

@@ -15,6 +15,7 @@ from driver.allocator.problem import Problem
 from driver.controller import results as remaking
 from driver.controller.cluster import Cluster
 from driver.controller.ledger import Answer, AnswerKey
+from driver.controller.policies import UnknownPolicyError
 from driver.controller.proposal import Proposal, answer_key, node_of, ours
 from driver.model.allocation import Explanation
 from driver.model.errors import AllocationError
@@ -80,7 +81,8 @@ def decide(
     key = answer_key(proposal, cluster.driver)
     known = cluster.ledger.find(proposal.uid, key)
     if known is not None:
-        cluster.ledger.repeat(proposal.uid, key)
+        if not dry_run:
+            cluster.ledger.repeat(proposal.uid, key)
         return Allow(
             patch=remaking.patch(proposal.raw_results, known.results), results=known.results
         )
@@ -109,7 +111,11 @@ def _choose(
     node = node_of(allocation.node_selector) if allocation is not None else None
     if proposal.unknown or node is None:
         return _keep(proposal, cluster, now)
-    scoring = objective(cluster.policies(proposal.claim).gpu.policy)
+    try:
+        scoring = objective(cluster.policies(proposal.claim).gpu.policy)
+    except UnknownPolicyError as error:
+        # The webhook on pods refuses it earlier; this claim came by another way.
+        return Deny(_sentence(proposal, str(error)))
     if scoring is None and isinstance(kept := _keep(proposal, cluster, now), Allow):
         return kept
     try:

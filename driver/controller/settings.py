@@ -3,6 +3,7 @@
 import msgspec
 
 from driver.controller.policies import Defaults
+from driver.controller.translate import ResourceNames
 from driver.model.names import DRIVER
 
 
@@ -23,6 +24,8 @@ class ControllerSettings(
     defaults: Defaults = Defaults(node="compact", gpu="compact")
     # The class that HAMi's resources are translated to.
     device_class: str = DRIVER
+    # The extended resource names that are translated, and what each means.
+    resources: ResourceNames = ResourceNames()
     # Where the webhooks listen, and how the API server reaches them: "https://host:port", or
     # "service/NAME". The certificate is made for it.
     listen_host: str = "127.0.0.1"
