@@ -4,11 +4,14 @@ Source of the rules: `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`. 
 pools or claims.
 """
 
+import re
 from collections.abc import Mapping
 
 from driver.model.api import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from driver.model.core import Node
 from driver.model.errors import AllocationError
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def selects(selector: NodeSelector, node: Node) -> bool:
@@ -59,8 +62,12 @@ def _holds(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> b
 
 
 def _compares(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    try:
-        actual, bound = int(value or ""), int(*requirement.values)
-    except (TypeError, ValueError):
+    """Whether both are whole numbers and in that order; anything else does not hold."""
+    if value is None or len(requirement.values) != 1:
         return False
-    return actual > bound if requirement.operator == "Gt" else actual < bound
+    bound = requirement.values[0]
+    if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(bound)):
+        return False
+    if requirement.operator == "Gt":
+        return int(value) > int(bound)
+    return int(value) < int(bound)
