@@ -29,9 +29,9 @@ from driver.model.resourceclaim import ResourceClaim
 
 _log = structlog.get_logger(__name__)
 # Nodes that are asked in one go; afterwards commits get their turn.
-_NODES_AT_ONCE = 128
+_NODES_AT_ONCE = 8
 # While nodes change faster than they are asked, a decision is not put off for ever.
-_MOST_ROUNDS = 100
+_MOST_ROUNDS = 2000
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
