@@ -21,7 +21,15 @@ from tests.allocator.worlds import World, worlds
 
 # The reference goes through all choices; worlds with more are left to the other tests.
 MOST_CHOICES = 4000
-POLICIES = ("compact", "spread", "topology", "hami", "hami-spread", "compact,topology")
+POLICIES = (
+    "compact",
+    "spread",
+    "topology",
+    "fragmentation",
+    "hami",
+    "hami-spread",
+    "compact,topology",
+)
 
 
 def _devices(outcome: Allocated) -> list[DeviceId]:
