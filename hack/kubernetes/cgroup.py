@@ -52,8 +52,12 @@ def parse_mounts(mountinfo: str) -> Trees:
     return Trees(tuple(dict.fromkeys(found["cgroup"])), tuple(found["cgroup2"][:1]))
 
 
+def _mounted() -> Trees:
+    return parse_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+
+
 def _trees() -> Trees:
-    trees = parse_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    trees = _mounted()
     if not trees.used:
         raise ClusterError("no cgroup tree is mounted: nodes need one, mount it or run elsewhere")
     return trees
@@ -75,7 +79,8 @@ def procs_file(cluster: str, leaf: str) -> Path:
 
 def usable() -> bool:
     """Whether this user may make groups here; containers often see the trees read-only."""
-    return os.geteuid() == 0 and os.access(_trees().tracker, os.W_OK)
+    trees = _mounted()
+    return os.geteuid() == 0 and bool(trees.used) and os.access(trees.tracker, os.W_OK)
 
 
 def create(cluster: str, leaf: str) -> None:

@@ -105,8 +105,7 @@ def _remove(place: Layout) -> None:
         cgroup.remove(place.name)
     if not process.wait_gone(recorded, seconds=20):
         raise ClusterError(f"processes of cluster {place.name} survive SIGKILL: see ps")
-    if found and found.network is not None:
-        network.remove_interface(Network(found.network))
+    network.remove_interface(place.name)
     if place.root.exists():
         shutil.rmtree(place.root)
     with suppress(OSError):  # other clusters, or none ever
@@ -204,7 +203,18 @@ def change(name: str, part: str, action: Callable[[State, Component], Component]
 
 def restart(found: State, part: Component) -> Component:
     """Stop a component, start it with the same arguments and wait until it is ready."""
+    _refuse_homeless(found, part)
     component.stop(part)
     started = component.start(found, dataclasses.replace(part, process=None))
     component.wait_ready(started, credentials.admin_token(layout(found.name)))
     return started
+
+
+def _refuse_homeless(found: State, part: Component) -> None:
+    """A node's programs need its namespaces, and those cannot be made a second time."""
+    holder = found.component(f"machine/{part.name.partition('/')[2]}")
+    if part.name == "switch" or part == holder or (holder and not process.alive(holder.process)):
+        raise ClusterError(
+            f"{part.name} cannot be restarted: the namespaces that it needs go with the process "
+            f"that holds them; run hack/cluster up --name {found.name} again"
+        )

@@ -31,7 +31,7 @@ def start_runtimes(recorder: Recorder, around: Surroundings) -> dict[str, Identi
     """
     bins, nodes = recorder.state.bin, recorder.state.nodes
     switch = recorder.hold(node.switch(recorder.place))
-    network.build_switch(around.network, switch)
+    network.build_switch(around.network, cluster=recorder.place.name, switch=switch)
     holders: dict[str, Identity] = {}
     runtimes: list[Component] = []
     for number, one in enumerate(nodes):

@@ -11,6 +11,7 @@ all of it goes away with the processes that hold the namespaces. ::
 
 import ipaddress
 import json
+import shutil
 import subprocess
 import zlib
 from collections.abc import Iterable, Sequence
@@ -95,13 +96,13 @@ def shell(holder: Identity, script: str) -> None:
     _output(inside(holder, ["/bin/sh", "-euc", script]))
 
 
-def build_switch(network: Network, switch: Identity) -> None:
-    """Plug the host into the switch."""
+def build_switch(network: Network, *, cluster: str, switch: Identity) -> None:
+    """Plug the host into the switch, with an interface that carries the cluster's name."""
     name = network.interface
     _output(["ip", "link", "add", name, "type", "veth", "peer", "name", "host", "netns",
              str(switch.pid)])  # fmt: skip
     _output(["ip", "address", "add", f"{network.host}/24", "dev", name])
-    _output(["ip", "link", "set", name, "up"])
+    _output(["ip", "link", "set", name, "alias", _alias(cluster), "up"])
     shell(
         switch,
         "ip link add switch type bridge\n"
@@ -147,17 +148,23 @@ def route_node(network: Network, *, node: Identity, number: int, nodes: int, api
     shell(node, "\n".join(lines))
 
 
-def remove_interface(network: Network) -> None:
-    """Remove the host's interface, and with it its routes; nothing there is fine."""
-    subprocess.run(["ip", "link", "delete", network.interface], check=False, capture_output=True)
+def remove_interface(cluster: str) -> None:
+    """Remove the cluster's interface on the host, and with it its routes; none there is fine.
+
+    It is found by the name that it carries, not by its number: another cluster may have taken that
+    after a crash of this one.
+    """
+    if not shutil.which("ip"):
+        return  # then there never was one
+    for link in json.loads(_output(["ip", "-json", "link", "show"])):
+        if link.get("ifalias") == _alias(cluster):
+            # It may go by itself at this moment, with the last process in the switch's namespace.
+            command = ["ip", "link", "delete", link["ifname"]]
+            subprocess.run(command, check=False, capture_output=True)
 
 
-def interface_exists(network: Network) -> bool:
-    """Whether the host's interface is there."""
-    done = subprocess.run(
-        ["ip", "link", "show", network.interface], check=False, capture_output=True
-    )
-    return done.returncode == 0
+def _alias(cluster: str) -> str:
+    return f"quadrant-{cluster}"
 
 
 def _output(command: Sequence[str]) -> str:

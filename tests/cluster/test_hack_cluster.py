@@ -181,6 +181,9 @@ def test_components_are_killed_frozen_and_restarted(cluster: Cluster) -> None:
     count = "jsonpath={.status.containerStatuses[0].restartCount}"
     assert cluster.kubectl("get", "pod", "on-t4", "-o", count) == "0"
     assert "has no component 'kube-proxy'" in cluster.refused("restart", "kube-proxy")
+    assert "cannot be restarted" in cluster.refused("restart", "machine/t4")
+    cluster.run("kill", "machine/t4")
+    assert "cannot be restarted" in cluster.refused("restart", "kubelet/t4")
 
 
 def _stat_letter(pid: int) -> str:
