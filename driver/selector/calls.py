@@ -252,8 +252,7 @@ def _index(compiler: Compiler, node: Call) -> Code:
 
 def _optional_index(compiler: Compiler, node: Call) -> Code:
     operand, key = _runs(compiler, node)
-    found: Run = lambda frame: access.optional_index(operand(frame), key(frame))  # noqa: E731
-    return Code(compiler.charged(found, 1))
+    return compiler.if_present(lambda frame: access.optional_index(operand(frame), key(frame)))
 
 
 def _optional_or(compiler: Compiler, node: Call, target: Node) -> Code:

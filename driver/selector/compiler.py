@@ -90,6 +90,18 @@ class Compiler:
         else:
             self.reads.add(path)
 
+    def if_present(self, run: Callable[[Frame], Optional]) -> Code:
+        """An optional step into a value, which only costs when there is something."""
+        if not self.counting:
+            return Code(run)
+
+        def charging(frame: Frame) -> object:
+            found = run(frame)
+            frame.charge(found.present)
+            return found
+
+        return Code(charging)
+
     # Names and variables
 
     def declare(self, names: tuple[str, ...], lazy: Run | None = None) -> tuple[int, ...]:
@@ -121,7 +133,7 @@ class Compiler:
         if node.test:
             return Code(lambda frame: access.has(operand(frame), field))
         if node.optional:
-            return Code(self.charged(lambda f: access.optional_select(operand(f), field), 1))
+            return self.if_present(lambda f: access.optional_select(operand(f), field))
         return Code(self.charged(lambda f: access.select(operand(f), field), 1))
 
     def _operand(self, node: Select) -> Run:

@@ -16,7 +16,7 @@ LIMIT: Final = 1_000_000
 # What no evaluation may build, though cel-go's accounting would let it: CEL's lists grow by
 # reference in Go, ours by copy.
 MAX_ELEMENTS: Final = 100_000
-MAX_CHARACTERS: Final = 1_000_000
+MAX_CHARACTERS: Final = 250_000
 
 LIST_CREATE: Final = 10
 MAP_CREATE: Final = 30

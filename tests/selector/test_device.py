@@ -1,0 +1,102 @@
+"""What a program sees of a device, what it fails on, and what it reads."""
+
+from typing import Any
+
+import pytest
+
+from driver.model.resourceslice import Device
+from driver.selector.device import SelectorDevice
+from driver.selector.errors import EvaluationError
+from driver.selector.program import compile_selector
+from driver.wire.decode import convert
+
+A = 'device.attributes["d"]'
+
+
+def device(driver: str = "d", **fields: Any) -> SelectorDevice:
+    """A device of this driver."""
+    return SelectorDevice.of(driver, convert(Device, {"name": "x", **fields}))
+
+
+def test_names_without_a_domain_are_the_drivers() -> None:
+    """Only the first slash parts domain from name."""
+    found = device("d", attributes={"a": {"int": 1}, "e/b": {"int": 2}, "f/c/d": {"int": 3}})
+    for expression in (
+        f"{A}.a == 1",
+        'device.attributes["e"].b == 2',
+        'device.attributes.f["c/d"] == 3',
+    ):
+        assert compile_selector(expression).matches(found)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        ({"version": "1.0"}, "attribute bad: parse semantic version: No Major.Minor.Patch"),
+        ({"versions": ["1.0.0", "x"]}, "attribute bad: parse semantic version"),
+        ({}, "attribute bad: unsupported attribute value"),
+    ],
+)
+def test_a_broken_attribute_fails_every_expression(attribute: dict[str, Any], reason: str) -> None:
+    """The error is kept with the device, and raised only when the device is asked about."""
+    broken = device(attributes={"ok": {"int": 1}, "bad": attribute})
+    with pytest.raises(EvaluationError, match=reason):
+        compile_selector("true").matches(broken)
+    assert compile_selector("true").matches(device(attributes={"ok": {"int": 1}}))
+
+
+def test_allow_multiple_allocations_defaults_to_false() -> None:
+    """A device that says nothing may not be shared."""
+    program = compile_selector("device.allowMultipleAllocations")
+    assert not program.matches(device())
+    assert program.matches(device(allowMultipleAllocations=True))
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [
+        ('device.driver == "d"', {("driver",)}),
+        (f"{A}.m == 1 && {A}['n'] == 2", {("attributes", "d", "m"), ("attributes", "d", "n")}),
+        (f'has({A}.m) || "n" in {A}', {("attributes", "d", "m"), ("attributes", "d", "n")}),
+        (f"{A}.?m.hasValue()", {("attributes", "d", "m")}),
+        ("has(device.driver)", {("driver",)}),
+        (f"cel.bind(a, {A}, a.m == 1)", {("attributes", "d", None)}),
+        ("device.attributes.exists(d, d == 'x')", {("attributes", None, None)}),
+        ("device.capacity['d'].memory.isInteger()", {("capacity", "d", "memory")}),
+        ("[1].exists(device, device == 1)", set()),
+        ("cel.bind(d, device, d.driver == 'd')", None),
+    ],
+)
+def test_what_is_read_is_known(expression: str, reads: set[tuple[str | None, ...]] | None) -> None:
+    """A program tells which parts of a device its answer depends on."""
+    found = compile_selector(expression).reads
+    assert (None if found is None else set(found)) == reads
+
+
+def test_keys_tell_apart_what_the_program_can() -> None:
+    """Devices that differ in what is read have different keys; others share one."""
+    program = compile_selector(f"{A}.m == 1")
+    one, same = (
+        device(attributes={"m": {"int": 1}}),
+        device(attributes={"m": {"int": 1}, "n": {"int": 2}}),
+    )
+    assert program.key(one) == program.key(same)
+    others = [{"bool": True}, {"int": 2}, {"string": "1"}, {"ints": [1]}]
+    keys = {program.key(device(attributes={"m": other})) for other in others} | {
+        program.key(device())
+    }
+    assert len(keys | {program.key(one)}) == len(others) + 2
+
+
+def test_keys_of_whole_domains() -> None:
+    """A program that reads a domain sees every name in it, and none outside."""
+    program = compile_selector(f"{A}.exists(k, k == 'm')")
+    one = device(attributes={"m": {"int": 1}})
+    assert program.key(one) == program.key(device(attributes={"m": {"int": 1}, "e/n": {"int": 1}}))
+    assert program.key(one) != program.key(device(attributes={"m": {"int": 1}, "n": {"int": 1}}))
+    assert program.key(one) != program.key(device("e", attributes={"m": {"int": 1}}))
+
+
+def test_the_same_text_is_compiled_once() -> None:
+    """Claims by the thousand share their class's selector."""
+    assert compile_selector("device.driver == 'x'") is compile_selector("device.driver == 'x'")
