@@ -27,12 +27,14 @@ class _Promise(NamedTuple):
 class Nomination(msgspec.Struct, frozen=True):
     """A node for a pod, and what its claims are expected to get there.
 
-    Claims go by their UID, the special one by `SPECIAL`.
+    Claims go by their UID, the special one by `SPECIAL`. `version` is that of the node's facts (see
+    `driver.controller.cluster`) on which it rests.
     """
 
     pod: str
     node: str
     promised: Mapping[str, AllocationResult]
+    version: int = 0
 
 
 class Nominations:

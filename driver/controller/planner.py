@@ -196,7 +196,8 @@ class Planner:
             self.withdraw(uid)
             return
         self._cluster.occupancy.put(uid, plan.node, footprint(pod))
-        self._cluster.nominations.put(Nomination(uid, plan.node, plan.allocations))
+        version = self._cluster.facts.at(plan.node)
+        self._cluster.nominations.put(Nomination(uid, plan.node, plan.allocations, version))
 
     def withdraw(self, uid: str) -> None:
         """Expect nothing for this pod any more. A pod that is bound keeps its place."""

@@ -43,13 +43,6 @@ class Rhythm(msgspec.Struct, frozen=True, kw_only=True):
     writes: int = 16
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """A nomination fitted at this version of its node; it was made or checked at this time."""
-
-    version: int
-    at: float
-
-
 class _Write(msgspec.Struct, frozen=True):
     """What follows from a decision; `was` is the nomination before it, if there was one."""
 
@@ -81,7 +74,8 @@ class Revision:
         self._rhythm = rhythm or Rhythm()
         self._clock = clock or SystemClock()
         self._pending: set[str] = set()
-        self._known: dict[str, _Known] = {}
+        # Since when a nomination has been known.
+        self._since: dict[str, float] = {}
         # Pods whose status was seen with our nomination, and the nodes that the scheduler would
         # not have for a pod, at which version of the node.
         self._shown: dict[str, str] = {}
@@ -103,7 +97,7 @@ class Revision:
     def pod_gone(self, uid: str) -> None:
         """A pod is gone, or does not wait for the scheduler."""
         self._pending.discard(uid)
-        self._known.pop(uid, None)
+        self._since.pop(uid, None)
         self._shown.pop(uid, None)
         self._turned_down.pop(uid, None)
 
@@ -117,6 +111,7 @@ class Revision:
         nomination = self._cluster.nominations.get(uid)
         if nomination is None:
             return
+        self._since.setdefault(uid, self._clock.now())
         if pod.status.nominated_node_name == nomination.node:
             self._shown[uid] = nomination.node
         elif self._shown.get(uid) == nomination.node:
@@ -203,14 +198,10 @@ class Revision:
             return False
         if nomination is None:
             return True
-        known = self._known.get(uid)
-        if known is None:
-            # Placement has just nominated it.
-            self._confirm(uid, nomination.node)
+        since = self._since.setdefault(uid, self._clock.now())
+        if self._cluster.facts.at(nomination.node) <= nomination.version:
             return False
-        if self._cluster.facts.at(nomination.node) <= known.version:
-            return False
-        settled = self._clock.now() - known.at >= self._rhythm.settled_after
+        settled = self._clock.now() - since >= self._rhythm.settled_after
         self._unsettled |= not settled
         return settled
 
@@ -242,14 +233,11 @@ class Revision:
     def _expect(self, pod: Pod, plan: Plan) -> None:
         if plan.node is not None:
             self._planner.nominate(pod, plan)
-            self._confirm(pod.metadata.uid, plan.node)
-
-    def _confirm(self, uid: str, node: str) -> None:
-        self._known[uid] = _Known(self._cluster.facts.at(node), self._clock.now())
+            self._since[pod.metadata.uid] = self._clock.now()
 
     def _forget(self, uid: str) -> None:
         self._planner.withdraw(uid)
-        self._known.pop(uid, None)
+        self._since.pop(uid, None)
         # A nomination that is written anew must be seen before it can be missed.
         self._shown.pop(uid, None)
 
