@@ -13,13 +13,13 @@ from driver.allocator.outcome import node_view, scored_devices
 from driver.allocator.placement import Board
 from driver.allocator.plan import Plan
 from driver.allocator.symmetry import kinds, twins
-from driver.model.allocation import Explanation, Rejection, RunnerUp
+from driver.model.allocation import Explanation, Rejection, RunnerUp, Score
 from driver.model.errors import AllocationError
 from driver.policy.registry import Objective
 from driver.policy.view import Choice, Taken
 
 Solution = tuple[Candidate, ...]
-_Entry = tuple[tuple[float, ...], Solution, Choice]
+_Entry = tuple[tuple[float, ...], Score, Solution]
 
 MAX_RUNNERS_UP = 3
 
@@ -59,20 +59,16 @@ class BestFit:
         self._kinds = kinds(self._candidates, self._view, self._index)
         self._consider(first)
         self._demand(0)
-        return self._ranking[0][1]
+        return self._ranking[0][2]
 
     def explanation(self, rejected: tuple[Rejection, ...]) -> Explanation:
         """Why the best is the best."""
-        _, _, best = self._ranking[0]
         return Explanation(
             policy=self._objective.name,
-            score=self._objective.score(self._view, best),
+            score=self._ranking[0][1],
             runners_up=tuple(
-                RunnerUp(
-                    tuple(candidate.standing.device.id for candidate in solution),
-                    self._objective.score(self._view, choice),
-                )
-                for _, solution, choice in self._ranking[1:]
+                RunnerUp(tuple(one.standing.device.id for one in solution), score)
+                for _, score, solution in self._ranking[1:]
             ),
             rejections=rejected,
         )
@@ -139,14 +135,13 @@ class BestFit:
         if known in self._seen:
             return
         self._seen.add(known)
-        choice = Choice(taken)
-        rank = self._objective.rank(self._view, choice)
+        rank, score = self._objective.judge(self._view, Choice(taken))
         ranking = self._ranking
         place = len(ranking)
         while place and ranking[place - 1][0] < rank:
             place -= 1
         if place <= MAX_RUNNERS_UP:
-            ranking.insert(place, (rank, solution, choice))
+            ranking.insert(place, (rank, score, solution))
             del ranking[MAX_RUNNERS_UP + 1 :]
 
     def _takes(self, solution: Solution) -> Iterable[Taken]:

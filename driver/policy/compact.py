@@ -1,7 +1,5 @@
 """compact: fill what is in use already, keep whole devices, whole NVLink groups and nodes free."""
 
-from collections import Counter
-
 from driver.model.allocation import Score, Term
 from driver.policy import fullness
 from driver.policy.nodeuse import node_use
@@ -29,11 +27,16 @@ class CompactDevices:
         """How well the choice keeps whole devices and groups free."""
         full = fullness.after(view, choice, self._weights)
         groups = view.nvlink_groups
-        opened = Counter(groups.of[index] for index in full if view.devices[index].free)
-        broken = sum(
-            groups.free[group] == groups.size[group] > count for group, count in opened.items()
-        )
-        left = sum(groups.free[group] - count for group, count in opened.items())
+        opened: dict[int, int] = {}
+        for index in full:
+            if view.devices[index].free:
+                group = groups.of[index]
+                opened[group] = opened.get(group, 0) + 1
+        broken = left = 0
+        for group, count in opened.items():
+            free = groups.free[group]
+            broken += free == groups.size[group] > count
+            left += free - count
         return Score(
             (
                 Term("fullness of the chosen devices", _mean_percent(full, choice)),

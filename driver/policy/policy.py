@@ -15,9 +15,17 @@ class Policy(msgspec.Struct, frozen=True):
     name: str
     scorers: tuple[Scorer, ...]
 
+    def judge(self, view: NodeView, choice: Choice) -> tuple[tuple[float, ...], Score]:
+        """What to compare choices by (the greatest is the best, equal means a tie), and why.
+
+        The score is that of the first scorer, the one that decides.
+        """
+        scores = [one.score(view, choice) for one in self.scorers]
+        return tuple([round(score.total, _DIGITS) for score in scores]), scores[0]
+
     def rank(self, view: NodeView, choice: Choice) -> tuple[float, ...]:
         """What to compare choices by: the greatest is the best; equal means a tie."""
-        return tuple(round(one.score(view, choice).total, _DIGITS) for one in self.scorers)
+        return self.judge(view, choice)[0]
 
     def score(self, view: NodeView, choice: Choice) -> Score:
         """The score of the first scorer, the one that decides, for an explanation."""

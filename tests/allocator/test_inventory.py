@@ -142,7 +142,7 @@ def _changes(draw: st.DrawFn) -> list[ASlice | str]:
 
 
 @given(_changes())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_changes_add_up_to_what_the_slices_say(changes: list[ASlice | str]) -> None:
     """After every change each node sees what it would see starting afresh."""
     inventory = Inventory(ALL_FEATURES)

@@ -74,7 +74,7 @@ def _picks(problem: Problem, allocations: tuple[AllocationResult, ...]) -> tuple
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_first_fit_is_the_first_solution_of_the_reference(world: World) -> None:
     """The same feasibility, and the very same devices."""
     problem = world.problem()
@@ -88,7 +88,7 @@ def test_first_fit_is_the_first_solution_of_the_reference(world: World) -> None:
 
 
 @given(worlds(), st.sampled_from(POLICIES))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_no_solution_of_the_reference_scores_more(world: World, policy: str) -> None:
     """The best score is reached, with the alternatives that first fit takes."""
     problem, scoring = world.problem(), objective(policy)
@@ -113,7 +113,7 @@ def test_no_solution_of_the_reference_scores_more(world: World, policy: str) -> 
 
 
 @given(worlds(), st.sampled_from(POLICIES), st.integers(0, 30))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_a_bounded_search_is_never_worse_than_first_fit(
     world: World, policy: str, steps: int
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_bounded_search_is_never_worse_than_first_fit(
 
 
 @given(worlds(), st.sampled_from(POLICIES), st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_the_order_of_the_input_does_not_matter(
     world: World, policy: str, data: st.DataObject
 ) -> None:
@@ -156,7 +156,7 @@ def test_one_more_free_device_never_hurts(world: World, policy: str) -> None:
 
 
 @given(worlds(), st.sampled_from(POLICIES), st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_fixed_results_stay(world: World, policy: str, data: st.DataObject) -> None:
     """Fixing some results of a solution leaves them, and the rest is searched around them."""
     problem = world.problem()
