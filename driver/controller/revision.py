@@ -12,12 +12,13 @@ import msgspec
 import structlog
 
 from driver.controller.cluster import Cluster
+from driver.controller.gates import gated, plan_in_steps
 from driver.controller.needs import needs
 from driver.controller.nominations import Nomination
-from driver.controller.placement import Tells, gated, key_of, plan_in_steps, tell
 from driver.controller.planner import Plan, Planner
 from driver.controller.podqueue import turn
 from driver.controller.podwriter import PodWriter, nominate, take_back
+from driver.controller.telling import Tells, key_of, tell
 from driver.kube.backoff import Clock, SystemClock
 from driver.kube.errors import NotFound
 from driver.model.core import Pod

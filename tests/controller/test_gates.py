@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from driver.controller.cluster import Cluster
-from driver.controller.placement import Pace, Placement
+from driver.controller.gates import Gates, Pace
 from driver.controller.planner import Planner
 from driver.controller.podwriter import RestPodWriter
 from driver.kube.events import Subject
@@ -46,7 +46,7 @@ class Told:
 class World:
     """A cluster's state, the API server with its pods, and the placement between them."""
 
-    def __init__(self, server: ApiServer, placement: Placement, at: Cluster, told: Told) -> None:
+    def __init__(self, server: ApiServer, placement: Gates, at: Cluster, told: Told) -> None:
         self.server = server
         self.placement = placement
         self.at = at
@@ -132,7 +132,7 @@ async def placing(at: Cluster, *, writes: int = 16) -> AsyncIterator[World]:
     """Placement at work on this cluster."""
     clock, told = FakeClock(), Told()
     async with ApiServer() as server, server.session() as session:
-        placement = Placement(
+        placement = Gates(
             at,
             Planner(at),
             writer=RestPodWriter(Rest(session, policy=ONCE, clock=clock)),
@@ -147,7 +147,7 @@ async def placing(at: Cluster, *, writes: int = 16) -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def running(placement: Placement) -> AsyncIterator[None]:
+async def running(placement: Gates) -> AsyncIterator[None]:
     """Run it until the block ends; what it fails with is raised."""
     task = asyncio.create_task(placement.run())
     try:
