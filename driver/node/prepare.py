@@ -110,8 +110,8 @@ def _reserve(book: Book, wanted: PreparedClaim) -> Record | None:
     reason = conflict(wanted, book.rivals(wanted))
     if reason is not None:
         raise DoubleUseError(
-            f"claim {wanted} must wait: {reason}. Kubernetes allocated one device twice; it is "
-            "free again when the other claim's pods have ended"
+            f"claim {wanted} must wait: {reason}. It was allocated while still in use here, and is "
+            "free again when the other claim's pods have ended on this node"
         )
     held = book.get(wanted.uid)
     if held is not None and _done(held) == _done(wanted):

@@ -63,9 +63,14 @@ class NodeSettings(
             raise SettingsError("nodeName is empty: give the name of the node this plugin runs on")
         if self.parallel_claims < 1:
             raise SettingsError(f"parallelClaims is {self.parallel_claims}: expected at least 1")
-        for name in ("plugins_dir", "registry_dir", "cdi_dir"):
-            if not getattr(self, name).startswith("/"):
-                raise SettingsError(f"{name} must be an absolute path, not {getattr(self, name)!r}")
+        folders = {
+            "pluginsDir": self.plugins_dir,
+            "registryDir": self.registry_dir,
+            "cdiDir": self.cdi_dir,
+        }
+        for name, folder in folders.items():
+            if not folder.startswith("/"):
+                raise SettingsError(f"{name} must be an absolute path, not {folder!r}")
         for socket in (self.driver_socket(), self.registration_socket()):
             _check_length(socket)
 

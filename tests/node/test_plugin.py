@@ -1,0 +1,345 @@
+"""The whole plugin between a kubelet and an API server, over real sockets."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from driver.kube.rest import Rest
+from driver.model.resourceclaim import ResourceClaim
+from driver.node.errors import NodeError, SettingsError
+from driver.node.publish import SLICES
+from driver.node.run import NodePlugin
+from driver.node.settings import NodeSettings
+from driver.wire.encode import builtins
+from tests.kube.apiserver import ApiServer
+from tests.kube.objects import Refusal
+from tests.node.builders import NODE, UIDS, claim, ref, result
+from tests.node.kubelet import Kubelet, register
+from tests.node.test_publish import until
+
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    """A cluster with the node in it."""
+    async with ApiServer() as running:
+        running.put("/api/v1/nodes", {"metadata": {"name": NODE, "uid": "node-uid"}})
+        yield running
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> NodeSettings:
+    """A plugin of four T4 in a folder of its own; short paths, for the sockets' sake."""
+    return NodeSettings(
+        node_name=NODE,
+        simulate="4xT4",
+        plugins_dir=f"{tmp_path}/p",
+        registry_dir=f"{tmp_path}/r",
+        cdi_dir=f"{tmp_path}/c",
+    )
+
+
+@asynccontextmanager
+async def serving(server: ApiServer, settings: NodeSettings) -> AsyncIterator[None]:
+    """The plugin, running until the end of the block, then ended as by SIGTERM."""
+    plugin = await asyncio.to_thread(NodePlugin, settings)
+    stop = asyncio.Event()
+    async with server.session() as session:
+        task = asyncio.ensure_future(plugin.serve(Rest(session), stop))
+        registration = Path(settings.registration_socket())
+        await until(lambda: answers(registration) or task.done())
+        try:
+            yield
+        finally:
+            stop.set()
+            await task
+
+
+def answers(path: Path) -> bool:
+    """Whether a process listens there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def put(server: ApiServer, found: ResourceClaim) -> None:
+    """Have a claim in the cluster."""
+    server.put(CLAIMS, builtins(found))
+
+
+def cdi_files(settings: NodeSettings) -> list[str]:
+    """What is in the CDI folder."""
+    return names_in(settings.cdi_dir)
+
+
+def names_in(folder: str | Path) -> list[str]:
+    """What is in a folder."""
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("known", "shares"),
+    [(("v1.DRAPlugin", "v1beta1.DRAPlugin"), True), (("v1beta1.DRAPlugin",), False)],
+)
+async def test_the_life_of_a_claim(
+    server: ApiServer, settings: NodeSettings, known: tuple[str, ...], *, shares: bool
+) -> None:
+    """Registered, prepared, unprepared, in both versions of the service."""
+    put(server, claim(0, result("gpu-1", "gpu/first", memory="4Gi", cores="10", share="s-1")))
+    async with serving(server, settings), register(Path(settings.registry_dir), known) as kubelet:
+        info: Any = kubelet.info
+        assert (info.type, info.name) == ("DRAPlugin", "gpu.quadrant.dev")
+        assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+        assert Path(info.endpoint).is_absolute()
+        answer: Any = (await kubelet.prepare(ref(0)))[UIDS[0]]
+        [device] = answer.devices
+        assert (device.pool_name, device.device_name) == (NODE, "gpu-1")
+        assert list(device.request_names) == ["gpu"]
+        assert getattr(device, "share_id", None) == ("s-1" if shares else None)
+        file = f"k8s.gpu.quadrant.dev-claim_{UIDS[0]}.json"
+        assert cdi_files(settings) == [file]
+        spec = json.loads((Path(settings.cdi_dir) / file).read_bytes())
+        known_ids = {f"{spec['kind']}={item['name']}" for item in spec["devices"]}
+        assert set(device.cdi_device_ids) == known_ids
+        gone: Any = await kubelet.unprepare(ref(0))
+        assert gone[UIDS[0]].error == ""
+        assert cdi_files(settings) == []
+
+
+async def test_every_claim_is_answered_for_itself(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Good and bad ones in one call, the same one twice, and an API server that fails."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-0")))
+    put(server, claim(2))
+    server.refuse(
+        Refusal(403, "Forbidden", "not you"), times=1, path=f"resourceclaims/{ref(3).name}"
+    )
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        await kubelet.prepare(ref(0))
+        asked = [ref(n) for n in (0, 1, 2, 3, 4, 0)]
+        answers: Any = await kubelet.prepare(*asked)
+        assert set(answers) == set(UIDS[:5])
+        assert answers[UIDS[0]].error == ""
+        for number, said in (
+            (1, "held by claim default/claim-0"),
+            (2, "is not allocated"),
+            (3, "not you"),
+            (4, "does not exist any more"),
+        ):
+            assert said in answers[UIDS[number]].error
+            assert not answers[UIDS[number]].devices
+        released: Any = await kubelet.unprepare(*asked)
+        assert {answer.error for answer in released.values()} == {""}
+        assert set(released) == set(UIDS[:5])
+
+
+async def test_a_claim_is_read_from_the_server_each_time(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """A cache could say what was true before the scheduler changed its mind."""
+    put(server, claim(0, result("gpu-0")))
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        for _ in range(2):
+            await kubelet.prepare(ref(0))
+    reads = [r for r in server.requests if r.startswith("GET") and "resourceclaims/claim-0" in r]
+    assert len(reads) == 2
+
+
+async def test_a_restart_under_running_pods(server: ApiServer, settings: NodeSettings) -> None:
+    """Prepared state, slices and a socket in the same place; nothing to be seen by pods."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-0")))
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        before: Any = await kubelet.prepare(ref(0))
+        await until(lambda: len(server.objects.in_collection(SLICES)) == 1)
+    assert not names_in(settings.registry_dir)
+    [kept] = server.objects.in_collection(SLICES)
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        after: Any = await kubelet.prepare(ref(0))
+        assert after == before
+        refused: Any = await kubelet.prepare(ref(1))
+        assert "held by claim" in refused[UIDS[1]].error
+    assert server.objects.in_collection(SLICES) == [kept], "nothing changed, nothing written"
+
+
+async def test_a_rolling_update_has_no_gap(server: ApiServer, settings: NodeSettings) -> None:
+    """The new instance prepares and unprepares beside the old one, on the same state."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-0")))
+    old = msgspec.structs.replace(settings, pod_uid="11111111")
+    new = msgspec.structs.replace(settings, pod_uid="22222222")
+    registry = Path(settings.registry_dir)
+    async with serving(server, old), register(registry) as kubelet:
+        await kubelet.prepare(ref(0))
+        async with serving(server, new):
+            names = names_in(registry)
+            assert names == [f"gpu.quadrant.dev-{uid}-reg.sock" for uid in ("11111111", "22222222")]
+            old_registration = registry / names[0]
+            hidden = old_registration.rename(registry.parent / "hidden.sock")
+            async with register(registry) as other:
+                refused: Any = await other.prepare(ref(1))
+                assert "held by claim" in refused[UIDS[1]].error
+                await other.unprepare(ref(0))
+                hidden.rename(old_registration)
+                accepted: Any = await kubelet.prepare(ref(1))
+                assert accepted[UIDS[1]].error == ""
+    assert cdi_files(settings) == [f"k8s.gpu.quadrant.dev-claim_{UIDS[1]}.json"]
+
+
+async def test_many_claims_at_once(server: ApiServer, settings: NodeSettings) -> None:
+    """More calls than are worked on at the same time; all are answered, nothing is left."""
+    shares = [claim(n, result("gpu-0", memory="100Mi", cores="1")) for n in range(8)]
+    for found in shares:
+        put(server, found)
+    limited = msgspec.structs.replace(settings, parallel_claims=2)
+    async with serving(server, limited), register(Path(settings.registry_dir)) as kubelet:
+        answers: Any = await asyncio.gather(*(kubelet.prepare(ref(n)) for n in range(8)))
+        assert all(not a.error for answer in answers for a in answer.values())
+        assert len(cdi_files(settings)) == 8
+        await asyncio.gather(*(kubelet.unprepare(ref(n)) for n in range(8)))
+        assert cdi_files(settings) == []
+
+
+async def test_a_call_that_the_kubelet_gives_up_is_finished_all_the_same(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Half a step on disk helps nobody; the next call finds the claim prepared."""
+    put(server, claim(0, result("gpu-0")))
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        server.answering.clear()
+        call = asyncio.ensure_future(kubelet.prepare(ref(0)))
+        await until(lambda: any("resourceclaims/claim-0" in r for r in server.requests))
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        server.answering.set()
+        await until(lambda: len(cdi_files(settings)) == 1)
+
+
+async def test_a_refused_registration_does_not_end_the_plugin(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """The kubelet may accept it later."""
+    async with serving(server, settings):
+        async with register(Path(settings.registry_dir), error="no"):
+            pass
+        async with register(Path(settings.registry_dir)) as kubelet:
+            assert isinstance(kubelet, Kubelet)
+
+
+async def test_sockets_of_killed_instances_are_replaced_or_cleared(
+    server: ApiServer, settings: NodeSettings, tmp_path: Path
+) -> None:
+    """The own one is bound anew, one of another instance is removed, a living one stays."""
+    script = (
+        "import socket, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    s = socket.socket(socket.AF_UNIX); s.bind(path); s.listen()\n"
+    )
+    registry, data = tmp_path / "r", tmp_path / "p" / "gpu.quadrant.dev"
+    data.mkdir(parents=True)
+    registry.mkdir()
+    dead = [
+        registry / "gpu.quadrant.dev-reg.sock",
+        registry / "gpu.quadrant.dev-dead-reg.sock",
+        data / "dra.sock",
+        data / "dra-dead.sock",
+    ]
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *map(str, dead))
+    await process.wait()
+    living = await asyncio.start_unix_server(
+        lambda _r, _w: None, registry / "gpu.quadrant.dev-b-reg.sock"
+    )
+    async with living, serving(server, settings):
+        assert names_in(registry) == [
+            "gpu.quadrant.dev-b-reg.sock",
+            "gpu.quadrant.dev-reg.sock",
+        ]
+        assert not dead[3].exists()
+        (registry / "gpu.quadrant.dev-b-reg.sock").unlink()
+        async with register(registry) as kubelet:
+            await kubelet.unprepare(ref(0))
+
+
+async def test_something_else_at_a_sockets_place_is_not_removed(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """It is somebody's file."""
+    path = Path(settings.registration_socket())
+    path.parent.mkdir()
+    path.write_text("mine")  # noqa: ASYNC240  (before anything runs)
+    with pytest.raises(NodeError, match="is in the way: expected a unix socket"):
+        async with serving(server, settings):
+            pass
+    assert path.read_text() == "mine"  # noqa: ASYNC240  (after everything ran)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"node_name": ""}, "nodeName is empty"),
+        ({"simulate": "4xK80"}, "known are"),
+        ({"parallel_claims": 0}, "parallelClaims is 0"),
+        ({"cdi_dir": "run/cdi"}, "cdiDir must be an absolute path"),
+        ({"registry_dir": "/" + "r" * 81}, "its folder may have 81 bytes"),
+        ({"plugins_dir": "/" + "p" * 80, "pod_uid": "u" * 40}, r"its folder may have 57 bytes"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_starts(
+    settings: NodeSettings, changes: dict[str, Any], said: str
+) -> None:
+    """Each with what would be right; the length of a socket's path with what is left."""
+    with pytest.raises(SettingsError, match=said):
+        NodePlugin(msgspec.structs.replace(settings, **changes))
+    assert not Path(settings.cdi_dir).exists()
+
+
+def test_unknown_settings_are_refused() -> None:
+    """A typing mistake must not become a default."""
+    assert msgspec.convert({"nodeName": "a"}, NodeSettings).shareable
+    with pytest.raises(msgspec.ValidationError, match="sharable"):
+        msgspec.convert({"nodeName": "a", "sharable": False}, NodeSettings)
+
+
+async def test_the_process_ends_on_sigterm_and_keeps_its_slices(
+    server: ApiServer, settings: NodeSettings, tmp_path: Path
+) -> None:
+    """`run` itself: settings in, kubeconfig found, signals heard, exit status zero."""
+    cluster = {"name": "c", "cluster": {"server": server.url}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [cluster],
+        "contexts": [context],
+        "users": [{"name": "u", "user": {}}],
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    given = msgspec.structs.replace(settings, kubeconfig=str(kubeconfig))
+    script = (
+        "import asyncio, sys, msgspec\n"
+        "from driver.node.run import run\n"
+        "from driver.node.settings import NodeSettings\n"
+        "asyncio.run(run(msgspec.json.decode(sys.argv[1], type=NodeSettings)))\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, msgspec.json.encode(given).decode(), env={**os.environ}
+    )
+    await until(lambda: len(server.objects.in_collection(SLICES)) == 1)
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    assert len(server.objects.in_collection(SLICES)) == 1
+    assert not names_in(settings.registry_dir)
