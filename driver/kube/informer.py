@@ -156,7 +156,7 @@ class Informer(Generic[T]):
     async def _connection(self) -> tuple[str, float]:
         """List if need be, then watch until that ends: why it did, and the least time to wait."""
         try:
-            if self._must_list and not self._streams_lists:
+            while self._must_list and not self._streams_lists:
                 await self._read_pages()
             await self._follow()
         except KubeError as error:

@@ -127,6 +127,16 @@ async def test_a_dead_connection_is_noticed(server: ApiServer, rest: Rest) -> No
     assert reader.words == ["=", "+a"]
 
 
+async def test_a_word_now_and_then_keeps_a_connection(server: ApiServer, rest: Rest) -> None:
+    """Silence is measured since the last word, not since the beginning."""
+    async with running(rest, Reader(), pace=Pace(idle=0.3)) as informer:
+        await informer.synced()
+        for _ in range(12):
+            await asyncio.sleep(0.05)
+            server.bookmark()
+        assert informer.restarts.total() == 0
+
+
 async def test_a_line_that_is_no_event_costs_the_connection_only(
     server: ApiServer, rest: Rest
 ) -> None:
@@ -178,6 +188,26 @@ async def test_a_relist_on_demand_is_begun_after_the_call(server: ApiServer, res
         assert first == second >= version
         assert ObjectKey("", "a") in informer.objects
     assert reader.events[-1] == Synced(resource_version=first)
+
+
+@pytest.mark.parametrize("streams_lists", [True, False])
+async def test_a_list_under_way_does_not_answer_a_later_wish(
+    server: ApiServer, rest: Rest, *, streams_lists: bool
+) -> None:
+    """It may have been read before what the caller wants to see."""
+    server.streams_lists = streams_lists
+    async with running(rest, Reader()) as informer:
+        await until(lambda: server.watching == 1 and informer.has_synced)
+        server.answering.clear()
+        before = len(server.requests)
+        word = "sendInitialEvents" if streams_lists else "limit=500"
+        first = asyncio.create_task(informer.relist())
+        await until(lambda: any(word in line for line in server.requests[before:]))
+        second = asyncio.create_task(informer.relist())
+        await asyncio.sleep(0)
+        server.answering.set()
+        await asyncio.gather(first, second)
+        assert sum(word in line for line in server.requests[before:]) == 2
 
 
 async def test_waits_grow_while_nothing_works_and_shrink_after(

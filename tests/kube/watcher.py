@@ -22,6 +22,7 @@ class Reader:
     def __init__(self) -> None:
         self.events: list[Event[Node]] = []
         self.nodes: dict[ObjectKey, Node] = {}
+        self.unreadable: set[ObjectKey] = set()
         self._versions: dict[str, int] = {}
 
     def __call__(self, event: Event[Node]) -> None:
@@ -35,11 +36,14 @@ class Reader:
             key, uid = event.key, event.uid
         assert event.resource_version > self._versions.get(uid, 0), "versions of an object rise"
         self._versions[uid] = event.resource_version
+        self.unreadable.discard(key)
         if isinstance(event, Upsert):
             assert event.old == self.nodes.get(key)
             self.nodes[key] = event.object
         elif isinstance(event, Delete):
             assert event.old == self.nodes.pop(key, None)
+        else:
+            self.unreadable.add(key)
 
     @property
     def words(self) -> list[str]:
