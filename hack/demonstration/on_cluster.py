@@ -31,6 +31,10 @@ _MEMORY = re.compile(r"CUDA_DEVICE_MEMORY_LIMIT_0=(?P<mib>\d+)m")
 _RUN_WITHIN_S = 60.0
 
 
+class ClusterDemoError(Exception):
+    """The cluster, or a container in it, is not as it must be; the text says what."""
+
+
 class Container:
     """What one container says of itself."""
 
@@ -115,7 +119,7 @@ def _container(deployment: Deployment, pod: dict[str, Any]) -> Container:
     found = [match for line in environment if (match := _CARD.fullmatch(line.strip()))]
     memory = [match for line in environment if (match := _MEMORY.fullmatch(line.strip()))]
     if len(found) != 1 or len(memory) != 1:
-        raise RuntimeError(
+        raise ClusterDemoError(
             f"pod {name} sees {len(found)} cards and {len(memory)} limits, expected one of each"
         )
     row = Row(name, pod["spec"]["nodeName"], int(found[0]["index"]), found[0]["uuid"])
@@ -127,5 +131,5 @@ def _cluster(*arguments: str) -> str:
     command = [str(ROOT / "hack" / "cluster"), *arguments, "--name", NAME]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed; what it said stands above")
+        raise ClusterDemoError(f"{' '.join(command)} failed; what it said stands above")
     return done.stdout

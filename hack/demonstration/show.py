@@ -34,12 +34,12 @@ class Screen:
         for line in matrix(cards, self._signs):
             self._console.print(line, no_wrap=True)
 
-    def verdict(self, mode: Mode, problem: str) -> None:
-        """Whether it is what must come out."""
+    def verdict(self, mode: Mode, problem: str, also: str = "") -> None:
+        """Whether it is what must come out; `also` is said when it is."""
         if problem:
             self._console.print(Text(f"WRONG: {problem}; must be: {mode.expected}", style="red"))
         else:
-            self._console.print(Text(f"as it must be: {mode.expected}", style="green"))
+            self._console.print(Text(f"as it must be: {mode.expected}{also}", style="green"))
 
     def say(self, text: str) -> None:
         """One line."""
