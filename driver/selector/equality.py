@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from driver.selector.errors import AbortError, CelError, no_such_overload
 from driver.selector.values import Duration, Optional, Timestamp, TypeValue, Uint
 
-_MAX_STEPS = 100_000
+_MAX_STEPS = 20_000
 _PLAIN = frozenset({bool, int, str, bytes, Uint})
 _NUMBERS = frozenset({int, Uint, float})
 _ORDERED = frozenset({bool, int, str, bytes, Uint})

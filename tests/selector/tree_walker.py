@@ -128,7 +128,8 @@ class Walker:
         return [self.value(argument, scope) for argument in nodes if argument is not None]
 
     def _logical(self, node: Call, scope: Scope) -> bool:
-        decisive, failure = node.function == "_||_", None
+        decisive = node.function == "_||_"
+        failure: CelError | None = None
         for argument in node.args:
             try:
                 found = self.value(argument, scope)
@@ -149,7 +150,7 @@ class Walker:
             isinstance(element, Literal) and element.value is not None
             for element in members.elements
         )
-        if constant and not members.elements:
+        if isinstance(members, ListNode) and not members.elements:
             return False
         value, container = self._args(node, scope)
         if constant and getattr(value, "unhashable", False):
@@ -177,12 +178,11 @@ class Walker:
         ranged = self.value(node.range, scope)
         if not isinstance(ranged, (list, dict)):
             raise CelError("no such overload")
-        two = len(node.variables) > 1
-        if isinstance(ranged, list):
-            turns = [(i, item) if two else (item,) for i, item in enumerate(ranged)]
-        else:
-            turns = [(key_value(k), v) if two else (key_value(k),) for k, v in ranged.items()]
-        for turn in turns:
+        pairs = enumerate(ranged) if isinstance(ranged, list) else ranged.items()
+        for key, item in pairs:
+            pair = (key_value(key), item)
+            single = pair[1:] if isinstance(ranged, list) else pair[:1]
+            turn = pair if len(node.variables) > 1 else single
             yield {**scope, **dict(zip(node.variables, turn, strict=True))}
 
     def _fold(self, node: Fold, scope: Scope) -> Any:
@@ -200,7 +200,8 @@ class Walker:
         return _collected(node.kind, kept)
 
     def _decided(self, node: Fold, scope: Scope) -> bool:
-        decisive, failure = node.kind == "exists", None
+        decisive = node.kind == "exists"
+        failure: CelError | None = None
         for turn in self._turns(node, scope):
             try:
                 found = self.value(node.body, turn)
