@@ -1,12 +1,15 @@
 """The scheduler's own choice: the first set of devices that serves all requests.
 
 Source of the order: Kubernetes' allocator. Claims, requests, alternatives and devices in the order
-they stand, with full backtracking; within a request only ascending combinations.
+they stand, with full backtracking; within a request only ascending combinations. Unlike there, two
+equal requests in a row are not tried the other way round: the first solution never needs it, and
+without it a claim that does not fit is found out in steps that can be counted.
 """
 
 from driver.allocator.demand import Candidate, Demand
 from driver.allocator.placement import Board
-from driver.allocator.plan import MAX_RESULTS, Plan
+from driver.allocator.plan import MAX_RESULTS, Plan, Step
+from driver.allocator.symmetry import twins
 
 
 class FirstFit:
@@ -16,6 +19,9 @@ class FirstFit:
         self._plan = plan
         self._board = board
         self._max_steps = max_steps
+        self._twins = [False, *map(_twins, plan.steps, plan.steps[1:])]
+        # Where in its candidates the first device of each request stands.
+        self._first = [0] * len(plan.steps)
         self.steps = 0
         self.truncated = False
 
@@ -36,8 +42,9 @@ class FirstFit:
             return True
         step = self._plan.steps[index]
         room = MAX_RESULTS - self._board.results_of(step.claim) - step.least_after
+        start = self._first[index - 1] if self._twins[index] else 0
         return any(
-            0 < demand.count <= room and self._devices(index, demand, demand.count, 0)
+            0 < demand.count <= room and self._devices(index, demand, demand.count, start)
             for demand in step.alternatives
         )
 
@@ -51,6 +58,8 @@ class FirstFit:
                 return False
             if not self._board.place(demand.candidates[position]):
                 continue
+            if left == demand.count:
+                self._first[index] = position
             if self._devices(index, demand, left - 1, position + 1):
                 return True
             self._board.take_back()
@@ -62,3 +71,11 @@ class FirstFit:
             return True
         self.steps += 1
         return False
+
+
+def _twins(one: Step, other: Step) -> bool:
+    """Whether two requests ask for the same, and no selector can fail on the way."""
+    if len(one.alternatives) != 1 or len(other.alternatives) != 1:
+        return False
+    first, second = one.alternatives[0], other.alternatives[0]
+    return twins(first, second) and all(each.failure is None for each in first.candidates)

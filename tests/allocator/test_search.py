@@ -49,6 +49,15 @@ def test_equal_requests_are_not_exchanged() -> None:
     assert outcome.steps <= 20
 
 
+def test_too_many_equal_requests_are_found_out_soon() -> None:
+    """Nine requests for eight cards do not fit; there are 8! ways to try them all."""
+    asked = claim(*(request(f"r{index}") for index in range(9)))
+    outcome = allocate(problem([slice_of(*gpus(8))], asked))
+    assert isinstance(outcome, Unsatisfiable)
+    assert not outcome.truncated
+    assert outcome.steps < 2000
+
+
 def test_four_of_eight_with_a_constraint_takes_few_steps() -> None:
     """The case that the commit hook must answer within a millisecond."""
     asked = claim(request(count=4)).matching(GROUP)
