@@ -315,11 +315,11 @@ async def test_a_successor_of_the_same_name_is_another_pod() -> None:
     async with placing(three()) as world:
         world.create("p")
         await world.ungated("p")
+        await until(lambda: len(world.told.stories) == 1)
         gone = convert(Pod, world.pod("p"))
         world.server.remove(PODS, "p", "ns")
         world.watching = False
         world.create("p", "p-c")
-        stale = convert(Pod, world.pod("p"))
         stale = convert(
             Pod,
             {
