@@ -71,9 +71,9 @@ def _answers(url: str, token: str) -> bool:
     # Serving certificates of the scheduler and controller-manager are self-signed; only this
     # machine's own addresses are ever asked.
     context = ssl._create_unverified_context()  # noqa: S323, SLF001 - see above
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=2, context=context) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=2, context=context) as answer:
             return bool(answer.status == 200)  # noqa: PLR2004 - HTTP OK
     except (urllib.error.URLError, OSError):
         return False
