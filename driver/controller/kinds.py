@@ -19,6 +19,27 @@ from driver.selector.errors import SelectorError
 _MOST_DEVICES = 100_000
 
 
+class Makes:
+    """What is published of devices, as numbers: with the same one, two differ only in names.
+
+    Shared by all questions, because it depends on none.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[PooledDevice, int] = {}
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, device: PooledDevice) -> int:
+        """The number of this device's make."""
+        known = self._of.get(device)
+        if known is None:
+            if len(self._of) > _MOST_DEVICES:
+                self._of.clear()
+            known = self._numbers.setdefault(_published(device), len(self._numbers))
+            self._of[device] = known
+        return known
+
+
 class _SpecialError(Exception):
     """This node has something that is not compared: it is like no other."""
 
@@ -46,20 +67,18 @@ class _Names:
 class Kinds:
     """Tells the kind of a node for these claims."""
 
-    def __init__(self, claims: tuple[ResourceClaim, ...]) -> None:
+    def __init__(self, claims: tuple[ResourceClaim, ...], makes: Makes) -> None:
         asked = tuple(_asked(claims))
         self._classes = tuple(dict.fromkeys(one.device_class_name for one in asked))
         self._own = tuple(one.cel.expression for ask in asked for one in ask.selectors if one.cel)
         self._derives = any(one.derived_attributes for one in asked)
         self._attributes = tuple(sorted(set(_attributes(claims))))
-        self._lasting: dict[PooledDevice, Hashable] = {}
+        self._makes = makes
 
     def of(self, problem: Problem) -> Hashable | None:
         """Equal for nodes on which the claims get equal devices; None: this one is special."""
         if self._derives:
             return None
-        if len(self._lasting) > _MOST_DEVICES:
-            self._lasting.clear()
         expressions = (*self._of_classes(problem), *self._own)
         names = _Names()
         try:
@@ -88,13 +107,10 @@ class Kinds:
     def _device(
         self, problem: Problem, device: PooledDevice, expressions: tuple[str, ...], names: _Names
     ) -> Hashable:
-        lasting = self._lasting.get(device)
-        if lasting is None:
-            lasting = self._lasting[device] = _published(device)
         use = problem.usage.get(device.id)
         links = device.links
         return (
-            lasting,
+            self._makes.of(device),
             tuple(_passes(device, expression) for expression in expressions),
             names("nvlink", links.nvlink_group),
             names("root", links.pcie_root),

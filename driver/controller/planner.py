@@ -13,6 +13,7 @@ import msgspec
 from driver.allocator.outcome import Allocated
 from driver.controller.cluster import Cluster
 from driver.controller.footprint import footprint
+from driver.controller.kinds import Makes
 from driver.controller.needs import needs
 from driver.controller.nominations import SPECIAL, Nomination
 from driver.controller.policies import Setting
@@ -75,6 +76,7 @@ class Planner:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._makes = Makes()
         self._verdicts: OrderedDict[bytes, Verdicts] = OrderedDict()
 
     def prepare(self, pod: Pod, at_most: int) -> bool:
@@ -155,7 +157,7 @@ class Planner:
     def _of(self, question: Question) -> Verdicts:
         known = self._verdicts.get(question.key)
         if known is None:
-            known = self._verdicts[question.key] = Verdicts(question, self._cluster)
+            known = self._verdicts[question.key] = Verdicts(question, self._cluster, self._makes)
             if len(self._verdicts) > _MOST_QUESTIONS:
                 self._verdicts.popitem(last=False)
         self._verdicts.move_to_end(question.key)

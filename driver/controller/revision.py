@@ -5,7 +5,6 @@ gets another, or none. Afterwards the scheduler has the last word, as ever.
 """
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Never
 
 import msgspec
@@ -247,11 +246,14 @@ class Revision:
     async def _write_all(self, writes: list[_Write | None]) -> None:
         slots = asyncio.Semaphore(self._rhythm.writes)
 
-        async def in_turn(write: Coroutine[None, None, None]) -> None:
+        async def in_turn(write: _Write) -> None:
             async with slots:
-                await write
+                await self._write(write)
 
-        await asyncio.gather(*(in_turn(self._write(one)) for one in writes if one is not None))
+        async with asyncio.TaskGroup() as tasks:
+            for write in writes:
+                if write is not None:
+                    tasks.create_task(in_turn(write))
 
     async def _write(self, write: _Write) -> None:
         pod, node = write.pod, write.plan.node

@@ -15,7 +15,7 @@ from driver.allocator.outcome import Allocated, Unsatisfiable, choice, node_view
 from driver.allocator.problem import Problem
 from driver.controller.cluster import Cluster
 from driver.controller.fit import unfit
-from driver.controller.kinds import Kinds
+from driver.controller.kinds import Kinds, Makes
 from driver.controller.question import Question, problem
 from driver.model.allocation import Score
 from driver.model.core import Node
@@ -56,14 +56,14 @@ class Verdicts:
     looked at.
     """
 
-    def __init__(self, question: Question, cluster: Cluster) -> None:
+    def __init__(self, question: Question, cluster: Cluster, makes: Makes) -> None:
         self.question = question
         self.evaluations = 0
         self.looks = 0
         self._cluster = cluster
         self._scorer = node_scorer(question.node_policy)
         self._objective = objective(question.gpu_policy)
-        self._kinds = Kinds(question.claims)
+        self._kinds = Kinds(question.claims, makes)
         self._of_kind: dict[Hashable, Verdict] = {}
         self._by_node: dict[str, Verdict] = {}
         self._version = -1

@@ -103,27 +103,36 @@ def place(planner: Planner, of: Pod) -> Plan:
     return plan
 
 
-def schedule(at: Cluster, name: str, node_name: str, *, version: int, now: float = 100.0) -> Allow:
-    """The scheduler commits a claim with its first fit on this node, and the watch shows it."""
-    free = next(claim for claim in at.claims.values() if claim.metadata.name == name)
+def first_fit(at: Cluster, name: str, node_name: str, *, blind: bool = False) -> list[Json]:
+    """What the scheduler picks for a claim on this node; nothing when it does not fit.
+
+    `blind`: it believes everything to be free.
+    """
     here = at.node(node_name)
     outcome = allocate(
         Problem(
             node=here,
-            claims=(free,),
+            claims=(next(one for one in at.claims.values() if one.metadata.name == name),),
             classes=at.classes,
             pools=at.inventory.pools(here),
-            usage=at.ledger.use(),
+            usage={} if blind else at.ledger.use(),
             features=at.features,
         )
     )
-    assert isinstance(outcome, Allocated), outcome.reason()
-    first_fit = [
+    if not isinstance(outcome, Allocated):
+        return []
+    return [
         builtins(result) | ({"shareID": f"share-{name}"} if result.share_id == "" else {})
         for result in outcome.allocations[0].devices.results
     ]
-    stored = builtins(free)
-    ruling = commit(at, stored, *first_fit, node=node_name, now=now)
+
+
+def schedule(at: Cluster, name: str, node_name: str, *, version: int, now: float = 100.0) -> Allow:
+    """The scheduler commits a claim with its first fit on this node, and the watch shows it."""
+    stored = builtins(next(claim for claim in at.claims.values() if claim.metadata.name == name))
+    picked = first_fit(at, name, node_name)
+    assert picked, f"{name} does not fit on {node_name}"
+    ruling = commit(at, stored, *picked, node=node_name, now=now)
     assert isinstance(ruling, Allow), ruling
     results = [builtins(result) for result in ruling.results]
     landed = proposed(stored, *results, node=node_name)
