@@ -126,11 +126,14 @@ class Publisher:
         try:
             for action in actions:
                 await self._act(action)
-            log.info("slices published", node=self._node, writes=len(actions))
-        finally:
-            # The next plan must know our own writes, or it would repeat them; and after a
-            # conflict, what somebody else has made of the slices.
+        except QuadrantError:
+            # Somebody may have made something else of the slices, and a write whose answer was
+            # lost may be there.
             await self._informer.relist()
+            raise
+        log.info("slices published", node=self._node, writes=len(actions))
+        # The next plan must know our own writes, or it would repeat them.
+        await self._informer.relist()
 
     async def _act(self, action: Action) -> None:
         match action:
