@@ -5,7 +5,6 @@ import sys
 import time
 
 from driver.cli.render import console
-
 from hack.deployment import DeploymentError
 
 from . import on_cluster, simulated
