@@ -95,24 +95,9 @@ def choose(overloads: tuple[Overload, ...], args: tuple[object, ...]) -> Overloa
 
 def dispatch(overloads: tuple[Overload, ...], runs: tuple[Run, ...], *, counting: bool) -> Run:
     """Evaluate the arguments, and run the overload that takes them."""
-    if len(overloads) == 1 and not counting:
-        simple = _simple(overloads[0], runs)
-        if simple is not None:
-            return simple
     if len(overloads) == 1:
-        overload = overloads[0]
-        tests = argument_tests(overload)
-
-        def single(frame: Frame) -> object:
-            args = tuple([run(frame) for run in runs])
-            for test, value in zip(tests, args, strict=True):
-                if test is not None and not test(value):
-                    raise no_such_overload(overload.function)
-            if counting:
-                charge(frame, overload.cost, args)
-            return overload.run(*args)
-
-        return single
+        quick = None if counting else _quick(overloads[0], runs)
+        return quick or _single(overloads[0], runs, counting=counting)
 
     def several(frame: Frame) -> object:
         args = tuple([run(frame) for run in runs])
@@ -124,12 +109,27 @@ def dispatch(overloads: tuple[Overload, ...], runs: tuple[Run, ...], *, counting
     return several
 
 
+def _single(overload: Overload, runs: tuple[Run, ...], *, counting: bool) -> Run:
+    tests = argument_tests(overload)
+
+    def single(frame: Frame) -> object:
+        args = tuple([run(frame) for run in runs])
+        for test, value in zip(tests, args, strict=True):
+            if test is not None and not test(value):
+                raise no_such_overload(overload.function)
+        if counting:
+            charge(frame, overload.cost, args)
+        return overload.run(*args)
+
+    return single
+
+
 def charge(frame: Frame, cost: Cost, args: tuple[object, ...]) -> None:
     """Charge a call with these arguments."""
     frame.charge(cost if isinstance(cost, int) else cost(args))
 
 
-def _simple(overload: Overload, runs: tuple[Run, ...]) -> Run | None:
+def _quick(overload: Overload, runs: tuple[Run, ...]) -> Run | None:
     """The usual case made quick: one overload of one or two parameters of plain types."""
     classes = tuple(map(plain_class, overload.params))
     if None in classes or len(runs) not in (1, 2):

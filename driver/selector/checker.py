@@ -8,8 +8,7 @@ constant expression gives is the compiler's business.
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from driver.selector.checked import Checked
 from driver.selector.declarations import FUNCTIONS
 from driver.selector.errors import CompileError
 from driver.selector.functions.library import Overload
@@ -61,19 +60,6 @@ _LITERALS: dict[type, Type] = {
 _LOGICAL = frozenset({"_&&_", "_||_"})
 # Inside a call of these, a list literal may mix types.
 _MIXING = frozenset({"format"})
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """What the checker found out, by the numbers of the nodes.
-
-    `overloads` are those a call may reach; `functions` are calls whose target is only the first
-    part of a function's name; `types` are names that mean a type.
-    """
-
-    result: Type
-    overloads: dict[int, tuple[Overload, ...]]
-    functions: dict[int, str]
-    types: dict[int, Type]
 
 
 def check(node: Node) -> Checked:

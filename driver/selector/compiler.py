@@ -1,16 +1,16 @@
 """How a checked expression becomes a closure: names, fields, literals, bindings.
 
-Calls are compiled in `calls`, loops in `loops`. Every node becomes one closure over the closures
-of its parts. With `counting` each charges what it costs; without, the program must be one whose
+Calls are compiled in `calls`, loops in `loops`; `closures` brings them together. Every node becomes
+one closure over the closures of its parts. With `counting` each charges what it costs; without, the program must be one whose
 cost is known to stay below the limit (see `program`). On the way the compiler notes what of a
 device the expression reads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from driver.selector import access
-from driver.selector.checker import Checked
+from driver.selector.checked import Checked
 from driver.selector.cost import LIST_CREATE, MAP_CREATE, STRUCT_CREATE
 from driver.selector.device import Read
 from driver.selector.errors import CelError
@@ -18,8 +18,6 @@ from driver.selector.frame import Code, Frame, Run, constant
 from driver.selector.paths import Path, device_path, path_run
 from driver.selector.syntax import (
     Bind,
-    Call,
-    Fold,
     Ident,
     ListNode,
     Literal,
@@ -34,6 +32,10 @@ from driver.selector.values import ABSENT, Optional, TypeValue, map_key
 _UNSET = object()
 
 
+# How each kind of node is compiled. A node is of the class that its rule is filed under.
+Rules = Mapping[type, Callable[["Compiler", Any], Code]]
+
+
 class _Failed:
     """The error of a bound value, kept so that it is not worked out again."""
 
@@ -46,8 +48,9 @@ class _Failed:
 class Compiler:
     """One pass over one checked expression."""
 
-    def __init__(self, checked: Checked, *, counting: bool) -> None:
+    def __init__(self, checked: Checked, rules: "Rules", *, counting: bool) -> None:
         self.checked = checked
+        self._rules = rules
         self.counting = counting
         self.reads: set[Read] = set()
         self.reads_all = False
@@ -59,7 +62,7 @@ class Compiler:
         path = self.path(node)
         if path is not None:
             return self.device(path)
-        return _RULES[type(node)](self, node)
+        return self._rules[type(node)](self, node)
 
     def charged(self, run: Run, amount: int) -> Run:
         """The same with a cost added, when costs count."""
@@ -274,30 +277,3 @@ def _map_of(runs: tuple[tuple[Run, Run, bool], ...]) -> Run:
         return found
 
     return run
-
-
-def _call(compiler: Compiler, node: Call) -> Code:
-    from driver.selector.calls import compile_call  # noqa: PLC0415 - calls need the compiler's type
-
-    return compile_call(compiler, node)
-
-
-def _fold(compiler: Compiler, node: Fold) -> Code:
-    from driver.selector.loops import compile_fold  # noqa: PLC0415 - see above
-
-    return compile_fold(compiler, node)
-
-
-# The node is of the class that it is filed under.
-_RULES: dict[type, Callable[[Compiler, Any], Code]] = {
-    Literal: Compiler.literal,
-    Ident: Compiler.ident,
-    Select: Compiler.select,
-    Call: _call,
-    ListNode: Compiler.list_literal,
-    MapNode: Compiler.map_literal,
-    StructNode: Compiler.struct,
-    Fold: _fold,
-    Bind: Compiler.bind,
-    OptMap: Compiler.opt_map,
-}

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from driver.selector.checker import check
-from driver.selector.compiler import Compiler
+from driver.selector.closures import compile_node
 from driver.selector.device import Read, SelectorDevice
 from driver.selector.errors import AbortError, CelError, CompileError, EvaluationError
 from driver.selector.frame import Frame, Run
@@ -27,16 +27,14 @@ class Program:
         checked = check(node)
         if checked.result not in (BOOL, DYN):
             raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
-        compiler = Compiler(checked, counting=True)
-        self._counted: Run = compiler.compile(node).run
-        self._variables = compiler.variables
+        counted = compile_node(node, checked, counting=True)
+        self._counted = counted.run
+        self._variables = counted.variables
         self._quick: Run | None = None
         if is_cheap(node, checked):
-            self._quick = Compiler(checked, counting=False).compile(node).run
+            self._quick = compile_node(node, checked, counting=False).run
         # What it reads of a device; None when that cannot be bounded.
-        self.reads: frozenset[Read] | None = (
-            None if compiler.reads_all else frozenset(compiler.reads)
-        )
+        self.reads: frozenset[Read] | None = counted.reads
         self._order = () if self.reads is None else tuple(sorted(self.reads, key=str))
 
     def matches(self, device: SelectorDevice) -> bool:

@@ -7,7 +7,7 @@ like that, and evaluate twice as fast without counting.
 import math
 from typing import Final
 
-from driver.selector.checker import Checked
+from driver.selector.checked import Checked
 from driver.selector.cost import LIMIT, MAP_CREATE, pattern_cost
 from driver.selector.functions.library import Overload
 from driver.selector.syntax import (

@@ -23,6 +23,12 @@ TRUE = [
     'device.attributes["nope"].?x.orValue("none") == "none"',
     f"{A}.l.map(x, x * x).sum() == 14",
     f"!device.allowMultipleAllocations && {A}.mig == false",
+    f'{A}.model != "A100" && {A}.model != 1 && {A}.version != "1.10.3"',
+    # a domain that is not there reads as an empty one, and is not listed
+    "has(device.attributes.nope) && device.attributes.?nope.hasValue()",
+    "device.attributes['nope'] == {} && device.capacity.nope.size() == 0",
+    "device.attributes.map(d, d).sort()[0] == 'gpu.example.com'",
+    "cel.bind(x, device.attributes, x['nope'].size() == 0 && !('nope' in x))",
     # logic absorbs errors, whichever side they are on
     f"{A}.nope || true",
     f"true || {A}.nope",
@@ -91,6 +97,8 @@ TRUE = [
     "type(1) == int && type(1.0) != int && type(type(1)) == type && type({}) == map",
 ]
 FALSE = [
+    f'{A}.model != "A10G"',
+    'has(device.attributes["nope"].x)',
     f"{A}.model == 1",
     '"nope" in device.attributes',
     f"{A}.idx == {A}.model",

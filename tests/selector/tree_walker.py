@@ -8,7 +8,7 @@ from typing import Any
 
 from driver.selector import access
 from driver.selector.calls import choose
-from driver.selector.checker import Checked
+from driver.selector.checked import Checked
 from driver.selector.device import SelectorDevice
 from driver.selector.equality import equal
 from driver.selector.errors import AbortError, CelError
@@ -137,7 +137,7 @@ class Walker:
                 failure = failure or error
                 continue
             if found is decisive:
-                return decisive
+                return bool(decisive)
             if not isinstance(found, bool):
                 failure = failure or CelError("no such overload")
         if failure:
@@ -209,7 +209,7 @@ class Walker:
                 failure = failure or error
                 continue
             if found is decisive:
-                return decisive
+                return bool(decisive)
             if not isinstance(found, bool):
                 failure = failure or CelError("no such overload")
         if failure:
