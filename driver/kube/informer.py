@@ -16,10 +16,10 @@ import msgspec
 import structlog
 
 from driver.kube.backoff import Backoff, Clock, Random, SystemClock
-from driver.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, Retryable
+from driver.kube.errors import BadRequest, Gone, Invalid, KubeError, Retryable
 from driver.kube.rest import Rest
 from driver.kube.store import Event, Store, Synced, T, Unreadable, key_of, version_of
-from driver.kube.watch import INITIAL_EVENTS_END, Watch, WatchEvent, header
+from driver.kube.watch import INITIAL_EVENTS_END, Silence, Watch, WatchEvent, header
 from driver.model.api import ObjectMeta
 from driver.model.errors import InvalidObjectError, QuadrantError
 from driver.model.ids import ObjectKey
@@ -177,10 +177,7 @@ class Informer(Generic[T]):
         if isinstance(error, BadRequest | Invalid) and self._must_list:
             # The WatchList feature is off, or unknown to this server.
             self._streams_lists = False
-        elif isinstance(error, Gone) or (
-            # etcd was restored from a backup: the place we know is in a future that is no more.
-            isinstance(error, ApiError) and "ResourceVersionTooLarge" in error.causes
-        ):
+        elif isinstance(error, Gone | Silence):
             self._wishes += 1
 
     async def _read_pages(self) -> None:

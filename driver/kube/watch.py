@@ -36,6 +36,14 @@ _status_decoder = msgspec.json.Decoder(Status)
 _header_decoder = msgspec.json.Decoder(Header)
 
 
+class Silence(Unreachable):  # what it is
+    """Not a word came for too long: the connection is dead, or the place asked for does not exist.
+
+    A watch from a version that the cluster has not reached, as after etcd was restored from a
+    backup, is accepted and stays silent (seen on 1.37.2).
+    """
+
+
 class Watch:
     """One connection; `run` it once. It ends when the server closes it in order, or by `stop`."""
 
@@ -49,9 +57,9 @@ class Watch:
     async def run(self, receive: Callable[[WatchEvent], None], *, idle: float) -> None:
         """Hand every event to `receive`, in order.
 
-        Raises Unreachable when the connection breaks, is silent for `idle` seconds, or says what
-        is no event; the error of `driver.kube.errors` that the server answers or sends; and what
-        `receive` raises.
+        Raises Silence after `idle` seconds without a word; Unreachable when the connection breaks
+        or says what is no event; the error of `driver.kube.errors` that the server answers or
+        sends; and what `receive` raises.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -68,9 +76,8 @@ class Watch:
         except TimeoutError as error:
             if self._stopped:
                 return
-            raise Unreachable(
-                f"watch {self._path}: nothing heard for {idle:g} s", sent=True
-            ) from error
+            words = f"watch {self._path}: nothing heard for {idle:g} s"
+            raise Silence(words, sent=True) from error
 
     def stop(self) -> None:
         """End the connection now."""

@@ -265,7 +265,8 @@ class ApiServer:
             watch.initial(items, self.objects.version)
         else:
             try:
-                for change in self.objects.changes(int(query["resourceVersion"])):
+                watch.after = int(query["resourceVersion"])
+                for change in self.objects.changes(watch.after):
                     watch.change(change)
             except Refusal as gone:
                 if not self.gone_as_event:
@@ -299,6 +300,8 @@ class _Watch:
 
     def __init__(self, key: Key, selector: Selector) -> None:
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        # As the real one: what is not behind this version is not told, even if it comes later.
+        self.after = 0
         self._key = key
         self._selector = selector
 
@@ -312,12 +315,14 @@ class _Watch:
         self.bookmark(version, {"k8s.io/initial-events-end": "true"})
 
     def bookmark(self, version: int, annotations: Json | None = None) -> None:
+        if version < self.after:
+            return
         metadata = {"resourceVersion": str(version), "annotations": annotations or {}}
         self.send("BOOKMARK", {"metadata": metadata})
 
     def change(self, change: Change) -> None:
         """A change as this watch's selector sees it."""
-        if change.key.collection != self._key.collection:
+        if change.key.collection != self._key.collection or change.version <= self.after:
             return
         if self._key.namespace not in ("", change.key.namespace):
             return
