@@ -159,7 +159,7 @@ class BestFit:
             return None
         amounts: dict[str, int] = {}
         if device.shareable:
-            wanted = candidate.amounts(self._plan.problem.features)
+            wanted = candidate.amounts(self._plan.rules)
             amounts = {} if isinstance(wanted, str) else {n: q.nano for n, q in wanted.items()}
         key = (index, tuple(amounts.items()))
         return self._same.setdefault(key, Taken(index, amounts, exclusive=not device.shareable))

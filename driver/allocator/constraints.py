@@ -48,7 +48,7 @@ class MatchAttribute:
 
     def add(self, value: Values | None) -> bool:
         """Narrow the common values to those that this device has too."""
-        if value is None:
+        if value is None or not value.elements:
             return False
         if not self._common:
             self._common.append(value)
@@ -81,7 +81,7 @@ class DistinctAttribute:
 
     def add(self, value: Values | None) -> bool:
         """Accept a device whose values none of the others has."""
-        if value is None:
+        if value is None or not value.elements:
             return False
         if self._seen and value.listed and not self._lists:
             return False
@@ -98,7 +98,7 @@ class DistinctAttribute:
 def constraints_of(claim: ResourceClaim, claim_name: str, features: Features) -> list[Constraint]:
     """The claim's constraints, without any device yet.
 
-    Raises `AllocationError` for one that the cluster's features do not cover.
+    Raises `AllocationError` for one of an unknown kind.
     """
     made: list[Constraint] = []
     for index, constraint in enumerate(claim.spec.devices.constraints):
@@ -106,12 +106,11 @@ def constraints_of(claim: ResourceClaim, claim_name: str, features: Features) ->
         lists = features.list_type_attributes
         if constraint.match_attribute is not None:
             made.append(MatchAttribute(constraint.match_attribute, requests, lists=lists))
-        elif constraint.distinct_attribute is not None and features.consumable_capacity:
+        elif constraint.distinct_attribute is not None:
             made.append(DistinctAttribute(constraint.distinct_attribute, requests, lists=lists))
         else:
             raise AllocationError(
                 f"claim {claim_name}, constraint #{index}: empty constraint (unsupported "
-                "constraint type?): expected matchAttribute, or distinctAttribute with "
-                "DRAConsumableCapacity on"
+                "constraint type?): expected matchAttribute or distinctAttribute"
             )
     return made

@@ -6,6 +6,8 @@ there is for the search to see; here is only what does not change during a call.
 
 from collections.abc import Mapping
 
+import msgspec
+
 from driver.allocator.attributes import Values
 from driver.allocator.capacity import CapacityError, consumption
 from driver.allocator.constraints import Constraint
@@ -13,6 +15,7 @@ from driver.allocator.derived import derive
 from driver.allocator.standing import Standing
 from driver.allocator.taints import repelling
 from driver.model.allocation import Features
+from driver.model.core import Node
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import AllocationError
 from driver.model.quantity import Quantity
@@ -20,6 +23,21 @@ from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest
 from driver.selector.errors import CompileError, SelectorError
 
 Asked = ExactDeviceRequest | DeviceSubRequest
+
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What the cluster serves, and whether devices may be used that a node need not prepare."""
+
+    features: Features
+    may_skip_node_operations: bool
+
+    @classmethod
+    def of(cls, features: Features, node: Node) -> "Rules":
+        """The rules on this node."""
+        declared = OPTIONAL_NODE_OPERATIONS in node.status.declared_features
+        return cls(features, features.optional_node_operations and declared)
 
 
 class Demand:
@@ -128,27 +146,25 @@ class Candidate:
         self._amounts: dict[str, Quantity] | str | None = None
         self._values: tuple[Values | None, ...] | None = None
 
-    def amounts(self, features: Features) -> dict[str, Quantity] | str:
+    def amounts(self, rules: Rules) -> dict[str, Quantity] | str:
         """What the demand takes of each capacity, or why the device can never serve it.
 
         Raises `AllocationError` for a selector that cannot be decided and for an amount that
         cannot be represented.
         """
         if self._amounts is None:
-            self._amounts = self._examine(features)
+            self._amounts = self._examine(rules)
         return self._amounts
 
-    def wanted_by_all(self, features: Features) -> bool:
+    def wanted_by_all(self, rules: Rules) -> bool:
         """Whether mode All means this device too; raises as `amounts` does."""
-        return self._capacity(features) is not None
+        return self._capacity(rules.features) is not None
 
     def _capacity(self, features: Features) -> dict[str, Quantity] | None:
         demand, device = self.demand, self.standing.device
         if self.failure is not None:
             raise demand.failure(*self.failure)
-        if demand.admin or not (device.capacity or demand.requested):
-            return {}
-        if not features.consumable_capacity:
+        if not features.consumable_capacity or not (device.capacity or demand.requested):
             return {}
         try:
             return consumption(
@@ -159,11 +175,13 @@ class Candidate:
         except CapacityError as error:
             raise CapacityError(f"{demand.described}, device {device.id}: {error}") from error
 
-    def _examine(self, features: Features) -> dict[str, Quantity] | str:
-        device = self.standing.device
+    def _examine(self, rules: Rules) -> dict[str, Quantity] | str:
+        device, features = self.standing.device, rules.features
         amounts = self._capacity(features)
         if amounts is None:
             return "cannot give that much capacity"
+        if device.slice.spec.skip_node_operations and not rules.may_skip_node_operations:
+            return f"needs a node that declares {OPTIONAL_NODE_OPERATIONS}"
         if device.device.consumes_counters and not features.partitionable_devices:
             return "draws from shared counters, and DRAPartitionableDevices is off"
         if features.device_taints and repelling(device.taints, self.demand.asked.tolerations):

@@ -1,15 +1,10 @@
 """The value of an attribute that a request computes from a device itself (KEP-6080)."""
 
-from functools import lru_cache
-
 from driver.allocator.attributes import Element, Values
-from driver.selector.checker import check
-from driver.selector.compiler import Compiler
 from driver.selector.device import SelectorDevice
-from driver.selector.errors import AbortError, CelError, CompileError, EvaluationError
-from driver.selector.frame import Frame, Run
+from driver.selector.errors import EvaluationError
 from driver.selector.functions.semver import SemverValue
-from driver.selector.parser import parse
+from driver.selector.program import compile_expression
 
 
 def derive(expression: str, device: SelectorDevice) -> Values:
@@ -17,26 +12,10 @@ def derive(expression: str, device: SelectorDevice) -> Values:
 
     Raises `SelectorError` where it has none, or one that no attribute can have.
     """
-    if device.broken is not None:
-        raise EvaluationError(device.broken)
-    run, variables = _compiled(expression)
-    try:
-        result = run(Frame(device, variables))
-    except (CelError, AbortError) as error:
-        raise EvaluationError(str(error)) from error
+    result = compile_expression(expression).value(device)
     if isinstance(result, list):
         return Values(frozenset(_element(one, expression) for one in result), listed=True)
     return Values(frozenset((_element(result, expression),)))
-
-
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> tuple[Run, int]:
-    try:
-        node = parse(expression)
-        compiler = Compiler(check(node), counting=True)
-        return compiler.compile(node).run, compiler.variables
-    except RecursionError:
-        raise CompileError(f"derived attribute {expression!r} nests too deep") from None
 
 
 def _element(value: object, expression: str) -> Element:

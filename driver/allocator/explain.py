@@ -61,7 +61,7 @@ def _reason(plan: Plan, candidate: Candidate) -> str | None:
     if not standing.open_to(demand.claim, admin=demand.admin):
         return "in use"
     try:
-        amounts = candidate.amounts(plan.problem.features)
+        amounts = candidate.amounts(plan.rules)
     except AllocationError as error:
         return str(error)
     if isinstance(amounts, str):

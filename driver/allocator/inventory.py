@@ -10,18 +10,14 @@ from collections.abc import Callable, Mapping
 from driver.allocator.device import PooledDevice
 from driver.allocator.pools import Pool, Published, in_order, pool_on
 from driver.model.allocation import Features
-from driver.model.api import ObjectMeta
 from driver.model.core import Node
 from driver.model.deviceclass import DeviceTaintRule
 from driver.model.ids import DeviceId, PoolId
 from driver.model.resourceslice import ResourceSlice
 
-# Stands for any node that the slices of a pool do not name.
-_ELSEWHERE = Node(metadata=ObjectMeta())
-
 
 class _Members:
-    """The slices of one pool, and the one node that they matter to, if it is only one."""
+    """The slices of one pool, and the one node that they are for, if it is only one."""
 
     __slots__ = ("by_slice", "local_to", "seen")
 
@@ -32,18 +28,11 @@ class _Members:
         # The only node that can see the pool; None where that takes a look at each slice.
         self.local_to: str | None = None
 
-    def changed(self, pool_id: PoolId, features: Features) -> None:
+    def changed(self) -> None:
         """Take note of another set of slices."""
         self.seen.clear()
-        specs = [one.slice.spec for one in self.by_slice.values()]
-        nodes = {spec.node_name for spec in specs}
+        nodes = {one.slice.spec.node_name for one in self.by_slice.values()}
         self.local_to = nodes.pop() if len(nodes) == 1 else None
-        if self.local_to is not None and any(spec.shared_counters for spec in specs):
-            # Slices with counters concern every node, whatever node they name; but elsewhere a
-            # pool in good order offers nothing and so changes no decision.
-            abroad = pool_on(_ELSEWHERE, pool_id, self.by_slice.values(), features)
-            if abroad is not None and not abroad.usable:
-                self.local_to = None
 
 
 class _Sight:
@@ -169,7 +158,7 @@ class Inventory:
 
     def _changed(self, pool_id: PoolId, members: _Members) -> None:
         before = members.local_to
-        members.changed(pool_id, self.features)
+        members.changed()
         now = members.local_to
         if before is not None:
             self._forget(before, pool_id)

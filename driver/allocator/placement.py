@@ -22,7 +22,7 @@ class Board:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._features = plan.problem.features
+        self._rules = plan.rules
         self._book = plan.book
         self.placed: list[Candidate] = []
         self._per_claim = [0] * len(plan.problem.claims)
@@ -42,7 +42,7 @@ class Board:
         demand, standing = candidate.demand, candidate.standing
         if not standing.open_to(demand.claim, admin=demand.admin):
             return False
-        amounts = candidate.amounts(self._features)
+        amounts = candidate.amounts(self._rules)
         if isinstance(amounts, str):
             return False
         device = standing.device
@@ -64,10 +64,10 @@ class Board:
         candidate = self.placed.pop()
         demand, standing = candidate.demand, candidate.standing
         self._per_claim[demand.claim] -= 1
-        if demand.admin or not standing.device.shareable:
+        if not standing.device.shareable:
             standing.holders.pop()
         else:
-            amounts = candidate.amounts(self._features)
+            amounts = candidate.amounts(self._rules)
             standing.remove_share(amounts if not isinstance(amounts, str) else {})
         for constraint in demand.constraints:
             constraint.remove()
@@ -76,7 +76,7 @@ class Board:
 
     def _hold(self, demand: Demand, standing: Standing, amounts: Mapping[str, Quantity]) -> None:
         self._per_claim[demand.claim] += 1
-        if demand.admin or not standing.device.shareable:
+        if not standing.device.shareable:
             standing.holders.append(demand.claim)
         else:
             standing.add_share(amounts)
@@ -119,7 +119,7 @@ class Board:
         if standing.device.device.consumes_counters:
             self._book.take_counters(standing)
         self._per_claim[demand.claim] += 1
-        if result.admin_access or result.share_id is None:
+        if result.share_id is None:
             standing.holders.append(demand.claim)
         else:
             standing.add_share(result.consumed_capacity)

@@ -9,7 +9,7 @@ import sys
 import msgspec
 
 from driver.allocator.constraints import Constraint, applies, constraints_of
-from driver.allocator.demand import Asked, Candidate, Demand, own_name
+from driver.allocator.demand import Asked, Candidate, Demand, Rules, own_name
 from driver.allocator.pools import Pool
 from driver.allocator.problem import Problem
 from driver.allocator.standing import Book
@@ -57,7 +57,7 @@ class Plan:
     """The demands of a problem.
 
     `steps` are the requests to search, in order. `fixed` are those whose results the problem
-    gives.
+    gives. `rules` hold on its node.
     """
 
     def __init__(self, problem: Problem, book: Book) -> None:
@@ -65,6 +65,7 @@ class Plan:
         self.book = book
         self.steps: list[Step] = []
         self.fixed: list[Demand] = []
+        self.rules = Rules.of(problem.features, problem.node)
         self._offsets = _offsets(problem)
         for index, claim in enumerate(problem.claims):
             name = claim_name(claim)
@@ -133,12 +134,15 @@ class Plan:
         where = f"claim {asker.name}, {'request' if exact else 'subrequest'} {own_name(name)}"
         if isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None:
             _require(features.admin_access, f"{where}: admin access is requested, but the feature")
-        if asked.capacity is not None and asked.capacity.requests:
+        if asked.capacity is not None:
             _require(
                 features.consumable_capacity,
                 f"{where}: has capacity requests, but the DRAConsumableCapacity feature",
             )
-        derived = asked.derived_attributes if features.derived_attributes else ()
+        if asked.derived_attributes:
+            _require(
+                features.derived_attributes, f"{where}: has derived attributes, but the feature"
+            )
         return Demand(
             asked,
             self._class(where, asked),
@@ -150,7 +154,7 @@ class Plan:
                 for one in asker.constraints
                 if applies(one, request=request.name, full_name=name)
             ),
-            derived={one.name: one.expression for one in derived},
+            derived={one.name: one.expression for one in asked.derived_attributes},
         )
 
     def _class(self, where: str, asked: Asked) -> DeviceClass:
@@ -177,8 +181,7 @@ class Plan:
             for position, device, failure in pool.selected(expressions)
         ]
         if demand.takes_all:
-            features = self.problem.features
-            candidates = [one for one in candidates if one.wanted_by_all(features)]
+            candidates = [one for one in candidates if one.wanted_by_all(self.rules)]
             demand.count = len(candidates)
         demand.candidates = tuple(candidates)
 

@@ -16,8 +16,6 @@ from driver.model.ids import PoolId
 from driver.model.resourceslice import CounterSet, ResourceSlice
 from driver.selector.errors import SelectorError
 
-OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
-
 # A device that passes the selectors, at its position in the pool, and None; or one for which a
 # selector fails, with the index of the selector and its error.
 Selected = tuple[int, PooledDevice, tuple[int, SelectorError] | None]
@@ -162,8 +160,6 @@ def _concerns(published: ResourceSlice, node: Node, features: Features) -> bool:
         spec.per_device_node_selection is not None or spec.shared_counters
     ):
         return False
-    if spec.shared_counters:
-        return True
     if spec.per_device_node_selection:
         return any(
             reaches(node, node_name=d.node_name, all_nodes=d.all_nodes, selector=d.node_selector)
@@ -187,13 +183,14 @@ def _build(
     counter_sets: dict[str, CounterSet] = {}
     others = [device for one in far for device in one.devices]
     if features.partitionable_devices and invalid is None:
-        shared = [group for one in near for group in one.slice.spec.shared_counters]
+        # A slice with counters belongs to the pool whatever node it names.
+        shared = [group for one in (*near, *far) for group in one.slice.spec.shared_counters]
         counter_sets = {group.name: group for group in shared}
         invalid = _duplicate((group.name for group in shared), "counter set")
         invalid = invalid or _unknown_counters(counter_sets, [*local, *others])
     if invalid is not None:
         return Pool(pool_id, invalid=invalid)
-    here = tuple(device for device in local if _can_be_chosen(device, node, features))
+    here = tuple(device for device in local if _selectable(device, node, features))
     chosen_from = set(here)
     return Pool(
         pool_id,
@@ -204,16 +201,11 @@ def _build(
     )
 
 
-def _can_be_chosen(pooled: PooledDevice, node: Node, features: Features) -> bool:
-    device, spec = pooled.device, pooled.slice.spec
+def _selectable(pooled: PooledDevice, node: Node, features: Features) -> bool:
+    device = pooled.device
     if device.binding_conditions and not features.device_binding_and_status:
         return False
-    if spec.skip_node_operations and not (
-        features.optional_node_operations
-        and OPTIONAL_NODE_OPERATIONS in node.status.declared_features
-    ):
-        return False
-    return not spec.per_device_node_selection or reaches(
+    return not pooled.slice.spec.per_device_node_selection or reaches(
         node,
         node_name=device.node_name,
         all_nodes=device.all_nodes,

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from driver.allocator.demand import Candidate, Demand
+from driver.allocator.demand import Candidate, Demand, Rules
 from driver.allocator.device import PooledDevice
 from driver.allocator.plan import Plan
-from driver.model.allocation import Features
 from driver.model.api import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import AllocationError
@@ -57,7 +56,7 @@ def _allocation(plan: Plan, index: int, chosen: list[Candidate]) -> AllocationRe
                 found = plan.book.find(result.device_id())
                 devices += [found.device] if found else []
             for candidate in (one for one in chosen if one.demand.name == name):
-                results.append(_result(candidate, problem.features))
+                results.append(_result(candidate, plan.rules))
                 devices.append(candidate.standing.device)
     return AllocationResult(
         devices=DeviceAllocationResult(
@@ -67,11 +66,11 @@ def _allocation(plan: Plan, index: int, chosen: list[Candidate]) -> AllocationRe
     )
 
 
-def _result(candidate: Candidate, features: Features) -> Result:
+def _result(candidate: Candidate, rules: Rules) -> Result:
     demand, pooled = candidate.demand, candidate.standing.device
-    share = pooled.shareable and not demand.admin
-    amounts = candidate.amounts(features) if share else {}
-    binding = features.device_binding_and_status
+    share = pooled.shareable
+    amounts = candidate.amounts(rules) if share else {}
+    binding = rules.features.device_binding_and_status
     return Result(
         request=demand.name,
         driver=pooled.id.driver,

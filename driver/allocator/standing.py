@@ -52,14 +52,23 @@ class Standing:
         """Whether this call has placed anything on it."""
         return bool(self.holders or self.shares)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether somebody has a share of it, from before or by this call."""
+        if not self.device.shareable:
+            return False
+        return bool(self.shares or self.use.shares or self.use.consumed)
+
     def open_to(self, claim: int, *, admin: bool) -> bool:
         """Whether it may be taken at all: admin access may look at what others hold."""
         if self.excluded:
             return False
         if admin:
-            return claim not in self.holders
+            return self.device.shareable or claim not in self.holders
         if self.holders or self.use.exclusive:
             return False
+        # Kubernetes would give away a whole device of which shares are left from the time when it
+        # was shareable; that is never done here.
         return self.device.shareable or not self.in_use
 
     def short_of(self, wanted: Mapping[str, Quantity]) -> str | None:
@@ -124,14 +133,13 @@ class Book:
 
     def take_counters(self, standing: Standing) -> bool:
         """Draw the device's counters, unless a share of it has drawn them already."""
-        counters = self._counters_of(standing.device.pool)
-        if standing.in_use or standing.touched:
-            return not counters.overdrawn()
-        return counters.take(standing.device)
+        if standing.is_shared:
+            return True
+        return self._counters_of(standing.device.pool).take(standing.device)
 
     def give_back_counters(self, standing: Standing) -> None:
         """Undo `take_counters`; called when the placement itself has been taken back."""
-        if not (standing.in_use or standing.touched):
+        if not standing.is_shared:
             self._counters_of(standing.device.pool).give_back(standing.device)
 
     def _counters_of(self, pool_id: PoolId) -> PoolCounters:

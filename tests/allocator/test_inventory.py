@@ -65,17 +65,17 @@ def test_a_pool_that_several_nodes_reach_is_seen_by_those_nodes() -> None:
     assert not inventory.pools(node("a", region="north"))
 
 
-def test_a_healthy_pool_with_counters_does_not_concern_other_nodes() -> None:
-    """Only one that is broken does: mode All has to know of it."""
+def test_a_pool_with_counters_concerns_only_the_nodes_it_names() -> None:
+    """The slice with the counters is part of the pool, not of every node."""
     counters = slice_of(name="counters", slices=2).with_counter_set("set", c=1)
     devices = slice_of(device("gpu-0").with_counters("set", c=1), slices=2)
     inventory = _inventory(counters, devices)
     elsewhere = node("other")
     assert inventory.pools(elsewhere) == ()
     inventory.remove_slice("slice")
-    assert [pool.incomplete for pool in inventory.pools(elsewhere)] == [True]
-    inventory.put_slice(devices.made)
     assert inventory.pools(elsewhere) == ()
+    assert [pool.incomplete for pool in inventory.pools(node())] == [True]
+    inventory.put_slice(devices.made)
     assert inventory.pools(node())[0].usable
 
 
