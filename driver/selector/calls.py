@@ -5,7 +5,7 @@ from collections.abc import Callable
 from driver.selector import access
 from driver.selector.compiler import Compiler
 from driver.selector.cost import Cost, compared, inside, shorter
-from driver.selector.declarations import CONVERSIONS, argument_tests, plain_class
+from driver.selector.declarations import CONVERSIONS, Test, argument_tests, plain_class
 from driver.selector.equality import equal
 from driver.selector.errors import CelError, CompileError, no_such_overload
 from driver.selector.frame import Code, Frame, Run, constant
@@ -16,6 +16,8 @@ from driver.selector.syntax import Call, Node
 from driver.selector.values import Optional
 
 Comparison = Callable[[object, object], bool]
+# An overload with the test of each of its arguments.
+_Candidate = tuple[Overload, tuple[Test | None, ...]]
 
 _ORDER: dict[str, Comparison] = {
     "_<_": operators.less,
@@ -86,11 +88,17 @@ def _worked_out(overloads: tuple[Overload, ...], args: tuple[object, ...]) -> Ru
 
 def choose(overloads: tuple[Overload, ...], args: tuple[object, ...]) -> Overload:
     """The overload that takes these values; raises `CelError` when none does."""
-    for overload in overloads:
-        tests = argument_tests(overload)
-        if all(test is None or test(value) for test, value in zip(tests, args, strict=True)):
+    return _chosen(tuple((overload, argument_tests(overload)) for overload in overloads), args)
+
+
+def _chosen(candidates: tuple[_Candidate, ...], args: tuple[object, ...]) -> Overload:
+    for overload, tests in candidates:
+        for test, value in zip(tests, args, strict=True):
+            if test is not None and not test(value):
+                break
+        else:
             return overload
-    raise no_such_overload(overloads[0].function)
+    raise no_such_overload(candidates[0][0].function)
 
 
 def dispatch(overloads: tuple[Overload, ...], runs: tuple[Run, ...], *, counting: bool) -> Run:
@@ -98,10 +106,11 @@ def dispatch(overloads: tuple[Overload, ...], runs: tuple[Run, ...], *, counting
     if len(overloads) == 1:
         quick = None if counting else _quick(overloads[0], runs)
         return quick or _single(overloads[0], runs, counting=counting)
+    candidates = tuple((overload, argument_tests(overload)) for overload in overloads)
 
     def several(frame: Frame) -> object:
         args = tuple([run(frame) for run in runs])
-        overload = choose(overloads, args)
+        overload = _chosen(candidates, args)
         if counting:
             charge(frame, overload.cost, args)
         return overload.run(*args)

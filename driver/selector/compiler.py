@@ -1,9 +1,9 @@
 """How a checked expression becomes a closure: names, fields, literals, bindings.
 
 Calls are compiled in `calls`, loops in `loops`; `closures` brings them together. Every node becomes
-one closure over the closures of its parts. With `counting` each charges what it costs; without, the program must be one whose
-cost is known to stay below the limit (see `program`). On the way the compiler notes what of a
-device the expression reads.
+one closure over the closures of its parts. With `counting` each charges what it costs; without, the
+program must be one whose cost is known to stay below the limit (see `worst`). On the way the
+compiler notes what of a device the expression reads.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,11 +1,12 @@
-"""What a selector is once compiled: asked of a device, it answers true or false.
+"""What an expression is once compiled: asked of a device, it gives a value; a selector, yes or no.
 
 Source of the rules: `k8s.io/dynamic-resource-allocation/cel` as the scheduler uses it, with the
 environment for stored expressions and the run time cost limit; no limit on the length.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from typing import TypeVar
 
 from driver.selector.checker import check
 from driver.selector.closures import compile_node
@@ -18,15 +19,17 @@ from driver.selector.values import type_name
 from driver.selector.worst import SMALL, is_cheap
 
 
-class Program:
-    """One compiled selector. It keeps nothing between evaluations."""
+class Expression:
+    """One compiled expression. It keeps nothing between evaluations.
+
+    Building one raises `CompileError`; see `compile_expression`.
+    """
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
         node = parse(expression)
         checked = check(node)
-        if checked.result not in (BOOL, DYN):
-            raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
+        self.result = checked.result
         counted = compile_node(node, checked, counting=True)
         self._counted = counted.run
         self._variables = counted.variables
@@ -37,24 +40,19 @@ class Program:
         self.reads: frozenset[Read] | None = counted.reads
         self._order = () if self.reads is None else tuple(sorted(self.reads, key=str))
 
-    def matches(self, device: SelectorDevice) -> bool:
-        """Whether the device is selected. Raises `EvaluationError` with CEL's reason."""
+    def value(self, device: SelectorDevice) -> object:
+        """What it gives for the device, as `values` describes. Raises `EvaluationError`."""
         if device.broken is not None:
             raise EvaluationError(device.broken)
         run = self._quick
         if run is None or device.largest > SMALL:
             run = self._counted
         try:
-            result = run(Frame(device, self._variables))
+            return run(Frame(device, self._variables))
         except (CelError, AbortError) as error:
             raise EvaluationError(str(error)) from error
         except RecursionError:
             raise EvaluationError("expression nests too deep to be evaluated") from None
-        if result is True or result is False:
-            return result is True
-        raise EvaluationError(
-            f"CEL result of type {type_name(result)} could not be converted to bool"
-        )
 
     def cost(self, device: SelectorDevice) -> int:
         """What one evaluation costs. Raises `EvaluationError` beyond the limit."""
@@ -68,10 +66,28 @@ class Program:
         return frame.cost
 
     def key(self, device: SelectorDevice) -> Hashable:
-        """Equal for two devices only if this program gives the same on both, error or not."""
+        """Equal for two devices only if this gives the same on both, error or not."""
         if device.broken is not None or self.reads is None:
             return device.broken, device.print_of(("driver",)), *map(device.print_of, _EVERYTHING)
         return tuple([device.print_of(read) for read in self._order])
+
+
+class Program(Expression):
+    """One compiled selector: an expression that gives a bool, or whose type is not known."""
+
+    def __init__(self, expression: str) -> None:
+        super().__init__(expression)
+        if self.result not in (BOOL, DYN):
+            raise CompileError(f"must evaluate to bool or the unknown type, not {self.result}")
+
+    def matches(self, device: SelectorDevice) -> bool:
+        """Whether the device is selected. Raises `EvaluationError` with CEL's reason."""
+        result = self.value(device)
+        if result is True or result is False:
+            return result is True
+        raise EvaluationError(
+            f"CEL result of type {type_name(result)} could not be converted to bool"
+        )
 
 
 _EVERYTHING: tuple[Read, ...] = (
@@ -80,20 +96,40 @@ _EVERYTHING: tuple[Read, ...] = (
     ("capacity", None, None),
 )
 
+T = TypeVar("T", bound=Expression)
 
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Program | CompileError:
+
+def _built(kind: Callable[[str], T], expression: str) -> T | CompileError:
     try:
-        return Program(expression)
+        return kind(expression)
     except CompileError as error:
         return error
     except RecursionError:
         return CompileError(f"compilation failed: expression recursion limit exceeded: {MAX_DEPTH}")
 
 
+@lru_cache(maxsize=1024)
+def _program(expression: str) -> Program | CompileError:
+    return _built(Program, expression)
+
+
+@lru_cache(maxsize=1024)
+def _expression(expression: str) -> Expression | CompileError:
+    return _built(Expression, expression)
+
+
 def compile_selector(expression: str) -> Program:
-    """The program of an expression; the same one for the same text. Raises `CompileError`."""
-    found = _compiled(expression)
+    """The program of a selector; the same one for the same text. Raises `CompileError`."""
+    return _or_raise(_program(expression))
+
+
+def compile_expression(expression: str) -> Expression:
+    """An expression of any type; the same one for the same text. Raises `CompileError`."""
+    return _or_raise(_expression(expression))
+
+
+def _or_raise(found: T | CompileError) -> T:
     if isinstance(found, CompileError):
+        # Raised anew each time: the kept one would collect every caller's traceback.
         raise CompileError(str(found))
     return found
