@@ -3,18 +3,15 @@
 `NO_COLOR` and output that is no terminal switch colour off (rich does that).
 """
 
-import sys
-
 from rich.console import Console
 
-# Wide enough for a UUID in a table when the output is a pipe.
-_PIPE_WIDTH = 160
+# Rows longer than the terminal are broken by the terminal: a name that is cut off helps nobody.
+_WIDTH = 300
 
 
 def stdout() -> Console:
     """For what was asked for."""
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(width=width, highlight=False, soft_wrap=False)
+    return Console(width=_WIDTH, highlight=False)
 
 
 def stderr() -> Console:

@@ -36,9 +36,9 @@ def placements(found: Sequence[Placement]) -> Table:
     for placement in found:
         for device in placement.devices:
             memory = f"{device.memory_mib} MiB" if device.shared else "whole card"
-            table.add_row(placement.pod, placement.node, str(device.index), device.uuid, memory)
+            table.add_row(_name(placement), placement.node, str(device.index), device.uuid, memory)
         if not placement.devices:
-            table.add_row(placement.pod, placement.node, "-", "-", "-")
+            table.add_row(_name(placement), placement.node, "-", "-", "-")
     return table
 
 
@@ -57,7 +57,7 @@ def _reasons(found: Sequence[Placement], console: Console) -> None:
         console.print(Text("WHY", style="bold"))
     for placement in found:
         for sentence in placement.why:
-            console.print(Text(f"{placement.pod}: {sentence}"), soft_wrap=True)
+            console.print(Text(f"{_name(placement)}: {sentence}"), soft_wrap=True)
 
 
 def _pending(pods: Sequence[PendingPod], console: Console) -> None:
@@ -66,7 +66,12 @@ def _pending(pods: Sequence[PendingPod], console: Console) -> None:
         console.print(Text("PENDING", style="bold"))
     for pod in pods:
         said = "refused" if pod.refused else "pending"
-        console.print(Text(f"{pod.pod}: {said}: {pod.reason}"), soft_wrap=True)
+        console.print(Text(f"{_name(pod)}: {said}: {pod.reason}"), soft_wrap=True)
+
+
+def _name(pod: Placement | PendingPod) -> str:
+    """The pod's name, with its namespace where that is not the usual one."""
+    return pod.pod if pod.namespace == "default" else f"{pod.namespace}/{pod.pod}"
 
 
 def _table(*columns: str) -> Table:

@@ -52,6 +52,8 @@ def schedule(world: World, raw: Raw) -> Scheduled | NotScheduled:
     wanted = needs(pod, world.cluster)
     if wanted.missing:
         return NotScheduled(f"does not exist yet: {', '.join(wanted.missing)}")
+    if pod.spec.node_name:
+        return _without_scheduler(pod, wanted)
     placed = first_fit(
         (NodeName(name) for name in world.nodes),
         lambda node: _problem(world, pod, wanted, node),
@@ -68,6 +70,13 @@ def schedule(world: World, raw: Raw) -> Scheduled | NotScheduled:
     for claim in wanted.allocated:
         _reserve(world, raw, claim)
     return _bind(world, raw, placed.node, tuple(why))
+
+
+def _without_scheduler(pod: Pod, wanted: Needs) -> Scheduled | NotScheduled:
+    """A pod that names its node itself: only the kubelet looks at it."""
+    if wanted.waiting:
+        return NotScheduled("it sets spec.nodeName, so that no scheduler allocates its claims")
+    return Scheduled(NodeName(pod.spec.node_name), wanted.allocated)
 
 
 def _problem(world: World, pod: Pod, wanted: Needs, name: NodeName) -> Problem | str:
@@ -139,12 +148,14 @@ def _claim(world: World, pod: Raw, claim: ResourceClaim) -> Raw:
 
 
 def _reserve(world: World, pod: Raw, claim: ResourceClaim) -> None:
-    """Add the pod to the users of a claim that is allocated already."""
+    """Add the pod to the users of a claim that is allocated already, if it is not among them."""
     stored = world.api.get("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
     if stored is None:
         raise LookupError(f"claim {claim.metadata.name} is not stored")
-    consumers = [*stored["status"].get("reservedFor", ()), _consumer(pod)]
-    world.api.update({**stored, "status": {**stored["status"], "reservedFor": consumers}})
+    consumers = stored["status"].get("reservedFor", [])
+    if _consumer(pod) not in consumers:
+        status = {**stored["status"], "reservedFor": [*consumers, _consumer(pod)]}
+        world.api.update({**stored, "status": status})
 
 
 def _consumer(pod: Raw) -> dict[str, str]:
