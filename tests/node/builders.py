@@ -121,3 +121,14 @@ def prepared(
         boot=boot,
         devices=tuple(devices) or (held(),),
     )
+
+
+# Claims that fit together or do not: whole cards, shares, two requests.
+CLAIMS = [
+    claim(0, result("gpu-0")),
+    claim(1, result("gpu-0", memory="8Gi", cores="10")),
+    claim(2, result("gpu-0", memory="7Gi", cores="90")),
+    claim(3, result("gpu-0", "a", memory="1Gi", cores="5"), result("gpu-1", "b")),
+    claim(4, result("gpu-1")),
+    claim(5, result("gpu-1", memory="1Gi", cores="0")),
+]

@@ -258,18 +258,18 @@ async def test_sockets_of_killed_instances_are_replaced_or_cleared(
     ]
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *map(str, dead))
     await process.wait()
-    living = await asyncio.start_unix_server(
-        lambda _r, _w: None, registry / "gpu.quadrant.dev-b-reg.sock"
-    )
-    async with living, serving(server, settings):
-        assert names_in(registry) == [
-            "gpu.quadrant.dev-b-reg.sock",
-            "gpu.quadrant.dev-reg.sock",
-        ]
-        assert not dead[3].exists()
-        (registry / "gpu.quadrant.dev-b-reg.sock").unlink()
-        async with register(registry) as kubelet:
-            await kubelet.unprepare(ref(0))
+    with socket.socket(socket.AF_UNIX) as living:
+        living.bind(str(registry / "gpu.quadrant.dev-b-reg.sock"))
+        living.listen()
+        async with serving(server, settings):
+            assert names_in(registry) == [
+                "gpu.quadrant.dev-b-reg.sock",
+                "gpu.quadrant.dev-reg.sock",
+            ]
+            assert not dead[3].exists()
+            (registry / "gpu.quadrant.dev-b-reg.sock").unlink()
+            async with register(registry) as kubelet:
+                await kubelet.unprepare(ref(0))
 
 
 async def test_something_else_at_a_sockets_place_is_not_removed(

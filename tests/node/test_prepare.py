@@ -11,17 +11,8 @@ from driver.node.checkpoint import drop, put
 from driver.node.errors import ClaimRefusedError, DoubleUseError, StorageError
 from driver.node.faults import FaultPoint
 from driver.node.held import conflict
-from tests.node.builders import MIB, UIDS, claim, prepared, ref, result
+from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import CrashError, Machine
-
-CLAIMS = [
-    claim(0, result("gpu-0")),
-    claim(1, result("gpu-0", memory="8Gi", cores="10")),
-    claim(2, result("gpu-0", memory="7Gi", cores="90")),
-    claim(3, result("gpu-0", "a", memory="1Gi", cores="5"), result("gpu-1", "b")),
-    claim(4, result("gpu-1")),
-    claim(5, result("gpu-1", memory="1Gi", cores="0")),
-]
 
 
 async def test_prepare_twice_is_prepare_once(tmp_path: Path) -> None:
@@ -253,5 +244,4 @@ async def test_every_fault_point_is_passed(tmp_path: Path) -> None:
         node.store.locked(lambda _: put(prepared(1)))
     node.store.locked(lambda _: drop(UIDS[1]))
     assert set(node.passed) == set(FaultPoint)
-    assert MIB == 2**20
     node.stop()
