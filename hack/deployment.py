@@ -5,6 +5,7 @@ own, with the cluster's admin rights; the chart is what runs it in pods.
 """
 
 import base64
+import http
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from driver.controller.translate import ResourceNames
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NAMESPACE = "quadrant-system"
-START_WITHIN_S = 40.0
+START_WITHIN_S = 120.0
 
 
 class DeploymentError(Exception):
@@ -39,11 +40,13 @@ class Part:
         self.log = log
         self._argv = argv
         self._process: subprocess.Popen[bytes] | None = None
+        self._wanted = False
+        self._log_begins = 0
 
     @property
-    def running(self) -> bool:
-        """Whether its process lives."""
-        return self._process is not None and self._process.poll() is None
+    def crashed(self) -> bool:
+        """Whether its process has ended though nobody ended it."""
+        return self._wanted and self._process is not None and self._process.poll() is not None
 
     @property
     def pid(self) -> int:
@@ -54,7 +57,9 @@ class Part:
 
     def start(self) -> None:
         """Start it; does not wait until it works."""
+        self._wanted = True
         with self.log.open("ab") as log:
+            self._log_begins = log.tell()
             self._process = subprocess.Popen(
                 self._argv,
                 stdout=log,
@@ -66,11 +71,13 @@ class Part:
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
+        self._wanted = number not in {signal.SIGKILL, signal.SIGTERM}
         if self._process is not None:
             self._process.send_signal(number)
 
     def stop(self, number: signal.Signals = signal.SIGTERM, *, within: float = 15.0) -> None:
         """End it and wait for that; killed when it takes longer than `within` seconds."""
+        self._wanted = False
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGCONT)
@@ -80,6 +87,10 @@ class Part:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def said(self, text: str) -> bool:
+        """Whether its log has this text since it was last started."""
+        return text.encode() in self.log.read_bytes()[self._log_begins :]
 
     def tail(self, lines: int = 30) -> str:
         """The end of its log."""
@@ -103,6 +114,16 @@ class Deployment:
         """The only controller, or the first."""
         return self.controllers[0]
 
+    @property
+    def address(self) -> str:
+        """Where the API server finds the first controller's webhooks."""
+        return f"https://127.0.0.1:{self._ports[0]}"
+
+    def authority(self) -> bytes:
+        """Whom the webhooks' callers should trust, as PEM."""
+        secret = self.get("-n", NAMESPACE, "secret", "quadrant-webhooks")[0]
+        return base64.b64decode(secret["data"]["trusted.crt"])
+
     # Life
 
     def up(self) -> None:
@@ -119,13 +140,12 @@ class Deployment:
 
     def install_webhooks(self) -> None:
         """Let the API server ask the first controller."""
-        address = f"https://127.0.0.1:{self._ports[0]}"
-        authority = self._authority()
+        authority = self.authority()
         resources = {*ResourceNames().all(), "nvidia.com/gpu"}
-        self.apply(configuration.commit_configuration(address, authority))
+        self.apply(configuration.commit_configuration(self.address, authority))
         self.apply(
             configuration.pods_configuration(
-                address, authority, resources=resources, own_namespace=NAMESPACE
+                self.address, authority, resources=resources, own_namespace=NAMESPACE
             )
         )
 
@@ -145,6 +165,13 @@ class Deployment:
         self.wait_ready(self.controller, self._ports[1])
         self.wait("the first answer", self._leads)
 
+    def replace_cards(self, node: str, gpus: str, *, shareable: bool = True) -> None:
+        """Let a node have other cards, such as 8xH100-SXM; no pod may use the old ones."""
+        self.nodes[node].stop()
+        (known,) = (one for one in self.state["nodes"] if one["name"] == node)
+        self.nodes[node] = self._node({**known, "gpus": gpus}, shareable=shareable)
+        self.nodes[node].start()
+
     # kubectl
 
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
@@ -163,7 +190,7 @@ class Deployment:
     def get(self, *args: str) -> list[dict[str, Any]]:
         """The objects that `kubectl get` finds."""
         found = json.loads(self.kubectl("get", "-o", "json", *args))
-        return found["items"] if "items" in found else [found]
+        return list(found.get("items", [found]))
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Create or update objects."""
@@ -179,15 +206,13 @@ class Deployment:
         """Ask until it is so; raises `DeploymentError` with the logs when it takes too long."""
         ends = time.monotonic() + within
         while not met():
-            dead = [
-                part
-                for part in (self.controller, *self.nodes.values())
-                if part.log.exists() and not part.running
-            ]
-            if time.monotonic() > ends:
-                parts = dead or [self.controller]
-                logs = "\n".join(f"--- {part.name}\n{part.tail()}" for part in parts)
-                raise DeploymentError(f"waited {within:.0f} s in vain for {what}\n{logs}")
+            crashed = [part for part in (*self.controllers, *self.nodes.values()) if part.crashed]
+            if crashed or time.monotonic() > ends:
+                logs = "\n".join(
+                    f"--- {part.name}\n{part.tail()}" for part in crashed or [self.controller]
+                )
+                why = "a process ended" if crashed else f"{within:.0f} s were not enough"
+                raise DeploymentError(f"waiting for {what}: {why}\n{logs}")
             time.sleep(0.1)
 
     def wait_ready(self, part: Part, port: int) -> None:
@@ -199,7 +224,7 @@ class Deployment:
         return set(self.nodes) <= nodes
 
     def _leads(self) -> bool:
-        return "leading" in self.controller.tail(400).split("lease acquired")[-1]
+        return self.controller.said('"message":"leading"')
 
     # Parts
 
@@ -217,7 +242,7 @@ class Deployment:
         }
         return self._part(f"controller-{index}", "controller", settings)
 
-    def _node(self, node: dict[str, Any]) -> Part:
+    def _node(self, node: dict[str, Any], *, shareable: bool = True) -> Part:
         settings = {
             "node-name": node["name"],
             "simulate": node["gpus"],
@@ -226,20 +251,17 @@ class Deployment:
             "registry-dir": node["registry_dir"],
             "cdi-dir": node["cdi_dir"],
         }
-        return self._part(f"node-{node['name']}", "node", settings)
+        flags = [] if shareable else ["--no-shareable"]
+        return self._part(f"node-{node['name']}", "node", settings, *flags)
 
-    def _part(self, name: str, command: str, settings: dict[str, Any]) -> Part:
+    def _part(self, name: str, command: str, settings: dict[str, Any], *flags: str) -> Part:
         options = [f"--{key}={value}" for key, value in settings.items()]
-        argv = [sys.executable, "-m", "driver.cli", command, *options]
+        argv = [sys.executable, "-m", "driver.cli", command, *options, *flags]
         return Part(name, argv, self.folder / f"{name}.log")
 
     def _class_file(self) -> str:
         served = tuple(int(part) for part in self.state["kubernetes"].split(".")[:2])
         return "gpu-extended-resource.yaml" if served >= (1, 36) else "gpu.yaml"
-
-    def _authority(self) -> bytes:
-        secret = self.get("-n", NAMESPACE, "secret", "quadrant-webhooks")[0]
-        return base64.b64decode(secret["data"]["trusted.crt"])
 
 
 def free_port() -> int:
@@ -253,6 +275,6 @@ def free_port() -> int:
 def _ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as reply:
-            return bool(reply.status == 200)
+            return bool(reply.status == http.HTTPStatus.OK)
     except OSError:
         return False
