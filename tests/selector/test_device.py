@@ -6,8 +6,8 @@ import pytest
 
 from driver.model.resourceslice import Device
 from driver.selector.device import SelectorDevice
-from driver.selector.errors import EvaluationError
-from driver.selector.program import compile_selector
+from driver.selector.errors import CompileError, EvaluationError
+from driver.selector.program import compile_expression, compile_selector
 from driver.wire.decode import convert
 
 A = 'device.attributes["d"]'
@@ -95,6 +95,17 @@ def test_keys_of_whole_domains() -> None:
     assert program.key(one) == program.key(device(attributes={"m": {"int": 1}, "e/n": {"int": 1}}))
     assert program.key(one) != program.key(device(attributes={"m": {"int": 1}, "n": {"int": 1}}))
     assert program.key(one) != program.key(device("e", attributes={"m": {"int": 1}}))
+
+
+def test_expressions_of_any_type_have_a_value() -> None:
+    """What is no selector can be evaluated all the same, for derived attributes."""
+    found = device(attributes={"m": {"string": "A10G"}, "l": {"ints": [1, 2]}})
+    assert compile_expression(f"{A}.m.lowerAscii()").value(found) == "a10g"
+    assert compile_expression(f"{A}.l.map(x, x * 2)").value(found) == [2, 4]
+    with pytest.raises(CompileError, match="must evaluate to bool or the unknown type, not string"):
+        compile_selector("device.driver")
+    with pytest.raises(EvaluationError, match="no such key: n"):
+        compile_expression(f"{A}.n").value(found)
 
 
 def test_the_same_text_is_compiled_once() -> None:

@@ -38,7 +38,7 @@ def calls(draw: st.DrawFn) -> str:
     return f"{name}({', '.join(args)})"
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(calls())
 def test_functions_fail_only_in_the_language(call: str) -> None:
     """A call gives a value or an error of the language; the interpreter's own never come out."""

@@ -37,7 +37,7 @@ def _walked(expression: str) -> bool | str:
     return found if isinstance(found, bool) else "error"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(expressions)
 def test_compiled_and_walked_agree(expression: str) -> None:
     """Both ways of evaluating give the same, with and without counting the cost."""

@@ -86,7 +86,7 @@ DEEP: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("shape", DEEP)
-@pytest.mark.parametrize("depth", [500, 5000, 50000])
+@pytest.mark.parametrize("depth", [500, 5000])
 def test_deep_expressions_are_refused(shape: str, depth: int) -> None:
     """Nesting beyond the limit is an error of the expression, never of the interpreter."""
     with pytest.raises(CompileError, match="expression recursion limit exceeded: 250"):
