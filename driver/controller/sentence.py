@@ -69,9 +69,10 @@ def _next(runner_up: RunnerUp, best: Score) -> str:
 
 
 def _behind(second: Score, best: Score) -> str:
-    behind = best.total - second.total
+    behind = round(best.total - second.total, 4)
     return f"{_points(behind)} behind" if behind else "equal, later in order"
 
 
 def _points(points: float) -> str:
-    return f"{points:.4g}"
+    """At most four decimals: the smallest terms of our policies are that small."""
+    return f"{points:.4f}".rstrip("0").rstrip(".")
