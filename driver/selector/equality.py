@@ -13,7 +13,8 @@ from driver.selector.values import Duration, Optional, Timestamp, TypeValue, Uin
 _MAX_STEPS = 20_000
 _PLAIN = frozenset({bool, int, str, bytes, Uint})
 _NUMBERS = frozenset({int, Uint, float})
-_ORDERED = frozenset({bool, int, str, bytes, Uint})
+# The types whose values have an order.
+ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 
 
 @runtime_checkable
@@ -112,7 +113,7 @@ def same(left: object, right: object) -> bool:
 def compare(left: object, right: object) -> int:
     """-1, 0 or 1 as left comes before, with or after right; raises `CelError` otherwise."""
     kind, other = type(left), type(right)
-    if kind is other and kind in _ORDERED:
+    if kind is other and kind in _PLAIN:
         return _order(left, right)
     if kind in _NUMBERS and other in _NUMBERS:
         return _compare_numbers(left, right)

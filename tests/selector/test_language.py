@@ -62,6 +62,7 @@ TRUE = [
     "[1, 2, 3].slice(1, 3) == [2, 3] && lists.range(3) == [0, 1, 2] && [1, 2].reverse() == [2, 1]",
     "[1, 2].first().value() == 1 && ![].last().hasValue()",
     "[2, 1].min() == 1 && [1, 2].isSorted()",
+    "[dyn('a'), dyn(1)].min() == 'a' && [dyn(2), dyn('a')].isSorted()",
     "{'a': 1}.a == 1 && {'a': 1}['a'] == 1 && 'a' in {'a': 1} && {1: 'x'}[dyn(1u)] == 'x'",
     "{'a': 1, 'b': 2}.transformMap(k, v, v > 1, v * 2) == {'b': 4}",
     "['a', 'b'].transformMapEntry(i, v, {v: i}) == {'a': 0, 'b': 1}",
@@ -136,6 +137,9 @@ RUN_TIME_ERRORS = {
     "[1, 2].slice(0, 5) == []": "cannot slice(0, 5), list is length 2",
     "[1, 2].transformMapEntry(i, v, {'a': v}) == {}": "key a already exists",
     "[].min() == 1": "min called on empty list",
+    "[dyn(2), dyn('a')].sort() == []": "list elements must have the same type",
+    "[dyn(1), dyn([])].max() == 1": "no such overload",
+    "lists.range(-1).size() == 0": "size must be non-negative",
     f"{A}.model ? true : false": "no such overload",
 }
 COMPILE_ERRORS = {

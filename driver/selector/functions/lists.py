@@ -9,7 +9,7 @@ from functools import cmp_to_key
 
 from driver.selector import cost
 from driver.selector.cost import LIMIT, MAX_ELEMENTS, limit_exceeded
-from driver.selector.equality import compare, same
+from driver.selector.equality import ORDERED, compare, same
 from driver.selector.errors import CelError, no_such_overload
 from driver.selector.functions.library import Overload, function, method
 from driver.selector.functions.times import span
@@ -96,24 +96,37 @@ def _sort_by(items: List, keys: List) -> List:
         raise CelError("@sortByAssociatedKeys: there must be as many keys as elements")
     if any(type(key) is not type(keys[0]) for key in keys):
         raise CelError("list elements must have the same type")
-    order = cmp_to_key(compare)
-    if len(keys) == 1:
-        compare(keys[0], keys[0])
+    order = cmp_to_key(_order)
+    _check_ordered(keys[:1])
     return [item for _, item in sorted(zip(keys, items, strict=True), key=lambda p: order(p[0]))]
 
 
+def _check_ordered(items: List) -> None:
+    if not all(type(item) in ORDERED for item in items):
+        raise no_such_overload()
+
+
+def _order(left: object, right: object) -> int:
+    """As `compare`, but what cannot be compared is in order as it stands: cel-go looks no closer."""
+    try:
+        return compare(left, right)
+    except CelError:
+        return 0
+
+
 def _is_sorted(items: List) -> bool:
-    return all(compare(one, other) <= 0 for one, other in itertools.pairwise(items))
+    _check_ordered(items)
+    return all(_order(one, other) <= 0 for one, other in itertools.pairwise(items))
 
 
 def _best(name: str, wanted: int) -> Callable[[List], object]:
     def best(items: List) -> object:
         if not items:
             raise CelError(f"{name} called on empty list")
+        _check_ordered(items)
         found = items[0]
-        compare(found, found)
         for item in items[1:]:
-            if compare(item, found) == wanted:
+            if _order(item, found) == wanted:
                 found = item
         return found
 
