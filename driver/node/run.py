@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import signal
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import grpc.aio
 import structlog
 
 from driver.kube.errors import NotFound
+from driver.kube.events import Recorder, Subject
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
+from driver.model.names import DOMAIN
 from driver.model.resourceclaim import ResourceClaim
 from driver.node import cdi
 from driver.node.card import Inventory
@@ -20,7 +23,7 @@ from driver.node.claims import ClaimRef, NodeFacts
 from driver.node.device import device, device_name
 from driver.node.errors import NodeError, SettingsError
 from driver.node.faults import Reach, pass_by
-from driver.node.prepare import GetClaim, Preparer
+from driver.node.prepare import GetClaim, OnDoubleUse, Preparer
 from driver.node.publish import Publisher
 from driver.node.recover import recover
 from driver.node.registration import RegistrationService, add_registration
@@ -120,6 +123,7 @@ class NodePlugin:
         The slices stay: a restart must not look like a node without GPUs.
         """
         work = ClaimWork(self._settings.parallel_claims)
+        recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=self._settings.node_name)
         publisher = Publisher(
             rest,
             driver=self._settings.driver,
@@ -130,18 +134,16 @@ class NodePlugin:
         publisher.devices([device(card, shareable=shareable) for card in self._cards])
         try:
             async with AsyncExitStack() as servers:
-                await self._listen(servers, self._preparer(rest), work)
-                await self._until(stop, publisher)
+                await self._listen(servers, self._preparer(rest, recorder), work)
+                await self._until(stop, publisher.run(), recorder.run())
         finally:
             await work.drain()
             self._store.close()
             self._turn.close()
 
-    async def _until(self, stop: asyncio.Event, publisher: Publisher) -> None:
+    async def _until(self, stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:
         async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[None]] = [group.create_task(publisher.run())]
-            if not self._settings.simulate:
-                tasks.append(group.create_task(self._follow_vendor()))
+            tasks = [group.create_task(item) for item in (*work, self._follow_vendor())]
             await stop.wait()
             log.info("ending; slices and prepared claims stay", node=self._settings.node_name)
             for task in tasks:
@@ -166,13 +168,13 @@ class NodePlugin:
         servers.callback(Path(settings.registration_socket()).unlink, missing_ok=True)
         log.info("serving", driver=settings.driver, node=settings.node_name, cards=len(self._cards))
 
-    def _preparer(self, rest: Rest) -> Preparer:
+    def _preparer(self, rest: Rest, recorder: Recorder) -> Preparer:
         return Preparer(
             self._store,
             self._files,
             get_claim=claim_reader(rest),
             node=lambda: self._facts,
-            on_double_use=_report_double_use,
+            on_double_use=_reporter(recorder),
             reach=self._reach,
         )
 
@@ -192,11 +194,23 @@ class NodePlugin:
         )
 
     async def _follow_vendor(self) -> None:
-        # The toolkit may describe the cards after this plugin has started, and again later.
-        while True:
+        # The toolkit may describe the cards after this plugin has started, and again later. It
+        # knows nothing of simulated ones.
+        while not self._settings.simulate:
             await asyncio.sleep(_VENDOR_PERIOD_S)
             self._facts = await asyncio.to_thread(self._read_facts)
 
 
-def _report_double_use(claim: ClaimRef, reason: str) -> None:
-    log.error("device allocated twice", claim=str(claim), reason=reason)
+def _reporter(recorder: Recorder) -> OnDoubleUse:
+    def report(claim: ClaimRef, reason: str) -> None:
+        log.error("device in use by another claim", claim=str(claim), reason=reason)
+        subject = Subject(
+            api_version=API_VERSION,
+            kind="ResourceClaim",
+            name=claim.name,
+            namespace=claim.namespace,
+            uid=claim.uid,
+        )
+        recorder.record(subject, "DeviceInUse", reason, action="Prepare", warning=True)
+
+    return report

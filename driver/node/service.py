@@ -22,6 +22,7 @@ from driver._proto import (
 from driver.model.errors import QuadrantError
 from driver.node.cdi import AnswerDevice
 from driver.node.claims import ClaimRef
+from driver.obs.logging import operation
 
 # The names under which the services are registered, best first: the kubelet takes the first one
 # that it knows.
@@ -75,7 +76,8 @@ class ClaimWork:
     async def _bounded(self, claim: ClaimRef, work: Callable[[ClaimRef], Awaitable[T]]) -> T | str:
         async with self._limit:
             try:
-                return await work(claim)
+                with operation():
+                    return await work(claim)
             except QuadrantError as error:
                 log.warning("claim refused", claim=str(claim), error=str(error))
                 return str(error)

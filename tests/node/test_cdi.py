@@ -37,7 +37,9 @@ def environment(*uses: Use) -> dict[str, str]:
     ]
     env: dict[str, str] = {}
     for cdi_id in dict.fromkeys(ids):
-        env.update(line.split("=", 1) for line in _edits(cdi_id, uses))
+        for line in _edits(cdi_id, uses):
+            name, _, value = line.partition("=")
+            env[name] = value
     return env
 
 

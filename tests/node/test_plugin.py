@@ -27,6 +27,7 @@ from tests.node.builders import NODE, UIDS, claim, ref, result
 from tests.node.kubelet import Kubelet, register
 from tests.node.test_publish import until
 
+EVENTS = "/apis/events.k8s.io/v1/events"
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 
@@ -143,6 +144,22 @@ async def test_every_claim_is_answered_for_itself(
         released: Any = await kubelet.unprepare(*asked)
         assert {answer.error for answer in released.values()} == {""}
         assert set(released) == set(UIDS[:5])
+
+
+async def test_a_device_in_use_is_told_on_the_claim(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Whoever describes the waiting claim reads why it waits."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-0")))
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        await kubelet.prepare(ref(0))
+        await kubelet.prepare(ref(1))
+        await until(lambda: len(server.objects.in_collection(EVENTS)) == 1)
+    [event] = server.objects.in_collection(EVENTS)
+    assert (event["type"], event["reason"]) == ("Warning", "DeviceInUse")
+    assert event["regarding"]["uid"] == UIDS[1]
+    assert "held by claim default/claim-0" in event["note"]
 
 
 async def test_a_claim_is_read_from_the_server_each_time(
