@@ -265,7 +265,10 @@ def _optional_index(compiler: Compiler, node: Call) -> Code:
 
 
 def _optional_or(compiler: Compiler, node: Call, target: Node) -> Code:
-    """`a.or(b)` and `a.orValue(b)`: the other is evaluated only when needed."""
+    """`a.or(b)` and `a.orValue(b)`: the other is evaluated only when needed.
+
+    What only turns out at run time to be no optional stands for itself, as in cel-go.
+    """
     first = compiler.compile(target).run
     other = compiler.compile(node.args[0]).run
     unwrap = node.function == "orValue"
@@ -273,7 +276,7 @@ def _optional_or(compiler: Compiler, node: Call, target: Node) -> Code:
     def run(frame: Frame) -> object:
         found = first(frame)
         if not isinstance(found, Optional):
-            raise no_such_overload(node.function)
+            return found
         if not found.present:
             return other(frame)
         return found.value if unwrap else found

@@ -20,6 +20,7 @@ TRUE = [
     'device.attributes["resource.kubernetes.io"].pcieRoot.startsWith("pci0000")',
     f'cel.bind(a, {A}, a.model.matches("^A1.*$") && a.idx < 4)',
     f"{A}.?nope.orValue(7) == 7",
+    f"{A}.model.orValue('x') == 'A10G'",
     'device.attributes["nope"].?x.orValue("none") == "none"',
     f"{A}.l.map(x, x * x).sum() == 14",
     f"!device.allowMultipleAllocations && {A}.mig == false",

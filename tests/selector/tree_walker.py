@@ -160,7 +160,7 @@ class Walker:
     def _optional_or(self, node: Call, scope: Scope) -> Any:
         found = self.value(node.target, scope) if node.target else None
         if not isinstance(found, Optional):
-            raise CelError("no such overload")
+            return found
         if not found.present:
             return self.value(node.args[0], scope)
         return found.value if node.function == "orValue" else found

@@ -107,7 +107,7 @@ def _check_ordered(items: List) -> None:
 
 
 def _order(left: object, right: object) -> int:
-    """As `compare`, but what cannot be compared is in order as it stands: cel-go looks no closer."""
+    """As `compare`; what cannot be compared is in order as it stands, cel-go looks no closer."""
     try:
         return compare(left, right)
     except CelError:
