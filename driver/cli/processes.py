@@ -5,7 +5,8 @@ processes themselves are imported when they run.
 """
 
 import asyncio
-from typing import Annotated, Any
+from collections.abc import Coroutine
+from typing import Annotated
 
 import typer
 
@@ -74,7 +75,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
     log_level: LogLevel = "info",
 ) -> None:
     """Serve the webhooks, keep the ledger, nominate nodes. One leader, any number of replicas."""
-    from driver.cli import control  # noqa: PLC0415
+    from driver.cli.control import run  # noqa: PLC0415
 
     settings = ControllerSettings(
         driver=driver,
@@ -90,7 +91,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         health_host=health_host,
         health_port=health_port,
     )
-    _serve(control.run(settings), log_level)
+    _serve(run(settings), log_level)
 
 
 @app.command()
@@ -126,7 +127,7 @@ def node(  # noqa: PLR0913 - one option for each setting
     log_level: LogLevel = "info",
 ) -> None:
     """Publish the GPUs of one node and prepare claims for its kubelet."""
-    from driver.node import run  # noqa: PLC0415
+    from driver.node.run import run  # noqa: PLC0415
 
     settings = NodeSettings(
         node_name=node_name,
@@ -141,10 +142,10 @@ def node(  # noqa: PLR0913 - one option for each setting
         vendor_cdi_dirs=tuple(vendor_cdi_dir),
         parallel_claims=parallel_claims,
     )
-    _serve(run.run(settings), log_level)
+    _serve(run(settings), log_level)
 
 
-def _serve(process: Any, log_level: str) -> None:
+def _serve(process: Coroutine[None, None, None], log_level: str) -> None:
     from driver.obs import logging  # noqa: PLC0415
 
     logging.configure(log_level)

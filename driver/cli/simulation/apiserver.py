@@ -5,6 +5,7 @@ that is under simulation.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ class ApiServer:
         self._objects: dict[tuple[str, ObjectKey], Raw] = {}
         self._version = 0
         self._watch = watch
+        # How many names were tried for a base.
+        self._tries: Counter[tuple[str, str, str]] = Counter()
 
     def create(self, raw: Mapping[str, Any]) -> Raw:
         """Store a new object under its name, or one made from its `generateName`."""
@@ -57,12 +60,12 @@ class ApiServer:
         return tuple(copy.deepcopy(raw) for key, raw in self._objects.items() if key[0] == kind)
 
     def _free_name(self, kind: str, namespace: str, base: str) -> str:
-        attempt = 0
         while True:
+            attempt = self._tries[kind, namespace, base]
+            self._tries[kind, namespace, base] += 1
             name = identity.generated_name(base, f"{kind}/{namespace}/{base}/{attempt}")
             if (kind, ObjectKey(namespace, name)) not in self._objects:
                 return name
-            attempt += 1
 
     def _store(self, raw: Raw) -> Raw:
         self._version += 1

@@ -9,7 +9,6 @@ import msgspec
 from driver.cli.simulation.apiserver import Raw
 from driver.cli.simulation.world import World
 from driver.controller import translate_template
-from driver.controller.cards import cards
 from driver.controller.pods import Refused, ReviewContext, referenced, review_pod
 from driver.model.resourceclaim import ResourceClaim, ResourceClaimTemplate
 from driver.simulator import claims
@@ -57,7 +56,7 @@ def _context(world: World, pod: Raw) -> ReviewContext:
         classes=cluster.classes,
         claims=found("ResourceClaim", names.claims, ResourceClaim),
         templates=found("ResourceClaimTemplate", names.templates, ResourceClaimTemplate),
-        cards=cards(world.machines.slices, rules.driver),
+        cards=world.cards,
         extended_resources_served=rules.release.extended_resources,
         driver=rules.driver,
         device_class=rules.driver,

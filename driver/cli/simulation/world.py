@@ -12,6 +12,7 @@ import msgspec
 from driver.cli.simulation.apiserver import ApiServer, Raw
 from driver.cli.simulation.inventory import Machines
 from driver.cli.simulation.manifests import Manifests, typed
+from driver.controller.cards import cards
 from driver.controller.cluster import Cluster
 from driver.controller.footprint import footprint
 from driver.controller.occupancy import Occupancy
@@ -43,7 +44,7 @@ class World:
 
     def __init__(self, manifests: Manifests, machines: Machines, rules: Rules) -> None:
         self.rules = rules
-        self.machines = machines
+        self.cards = cards(machines.slices, rules.driver)
         self.nodes = tuple(node.metadata.name for node in machines.nodes)
         self.api = ApiServer(self._watch)
         self.cluster = Cluster(
