@@ -50,7 +50,11 @@ def _names(folder: Path, skip: str) -> Iterator[str]:
 def _spec(path: Path) -> _Spec | None:
     try:
         text = path.read_text("utf-8")
-        data = msgspec.json.decode(text) if path.suffix == ".json" else yaml.safe_load(text)
+        data = (
+            msgspec.json.decode(text)
+            if path.suffix == ".json"
+            else yaml.load(text, Loader=yaml.CSafeLoader)
+        )
         return msgspec.convert(data, _Spec)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.MsgspecError) as error:
         log.warning("CDI file of another vendor cannot be read", file=str(path), error=str(error))

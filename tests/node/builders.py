@@ -1,6 +1,7 @@
 """Small makers of what the node plugin works on; every one gives a complete object."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from driver.model.api import ObjectMeta
 from driver.model.quantity import parse
@@ -12,6 +13,7 @@ from driver.model.resourceclaim import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
+from driver.node.card import Card
 from driver.node.claims import ClaimRef, NodeFacts
 from driver.node.device import device_name
 from driver.node.held import HeldDevice, PreparedClaim
@@ -24,9 +26,14 @@ MIB = 1024 * 1024
 UIDS = [f"0000000{n}-0000-4000-8000-000000000000" for n in range(8)]
 
 
+@lru_cache
+def _cards(spec: str) -> tuple[Card, ...]:
+    return cards(spec, NODE)
+
+
 def facts(spec: str = "4xT4", *, boot: str = BOOT, vendor: bool = False) -> NodeFacts:
     """What a node of simulated cards knows of itself."""
-    found = cards(spec, NODE)
+    found = _cards(spec)
     ids = {card.uuid: f"nvidia.com/gpu={card.uuid}" for card in found} if vendor else {}
     return NodeFacts(
         driver=DRIVER,
