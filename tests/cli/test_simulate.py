@@ -77,6 +77,40 @@ def test_a_burst_gets_what_there_is_and_not_more(
     assert not report["pending"][0]["refused"]
 
 
+def test_pods_with_one_reason_stand_together(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """Fourteen times the same sentence would hide all others."""
+    shown = quadrant("simulate", "-f", INVENTORY, "-f", CLASS, "-f", file(SHARES)).stdout
+    assert "PENDING (14 of 34 pods)" in shown
+    after = shown.split("PENDING (14 of 34 pods)\n")[1].splitlines()
+    assert len(after) == 1
+    assert " and 11 more: t4: " in after[0]
+
+
+def test_a_pod_that_names_its_node_gets_no_devices(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """No scheduler looks at it, so that nobody allocates; without claims it just runs there."""
+    with_claim = _pod().replace("nodeSelector: {}", "nodeName: t4")
+    without = with_claim.replace("name: one", "name: two").replace("nvidia.com/gpu: 1", "cpu: 1")
+    report = _report(quadrant, INVENTORY, EXTENDED, file(f"{with_claim}---{without}"))
+    assert "spec.nodeName" in report["pending"][0]["reason"]
+    assert [(p["pod"], p["node"], p["devices"]) for p in report["placements"]] == [
+        ("two", "t4", [])
+    ]
+
+
+def test_policy_none_leaves_the_schedulers_choice(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """First node in order, first card in order, and no score."""
+    none = "{quadrant.dev/node-policy: none, quadrant.dev/gpu-policy: none}"
+    (placement,) = _report(quadrant, INVENTORY, EXTENDED, file(_pod(none)))["placements"]
+    assert (placement["node"], placement["devices"][0]["index"]) == ("t4", 0)
+    assert placement["why"] == []
+
+
 def test_a_claim_shared_by_two_pods(quadrant: Quadrant) -> None:
     """The second pod follows the first to its node and its card."""
     report = _report(quadrant, INVENTORY, CLASS, EXAMPLES / "resourceclaim.yaml")

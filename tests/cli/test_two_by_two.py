@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TWO_BY_TWO, Quadrant
+from tests.cli.conftest import ROOT, TWO_BY_TWO, Quadrant
 
 GOLDEN = Path(__file__).parent / "golden"
 MODES = {
@@ -73,3 +73,9 @@ def test_every_pod_is_explained(quadrant: Quadrant) -> None:
     assert last[0].startswith("node t4 by spread, score ")
     assert "; next a10g, " in last[0]
     assert last[1].startswith("t4/gpu-0 by binpack, score 98")
+
+
+def test_the_examples_class_is_the_one_that_is_shipped() -> None:
+    """One text in two places must not drift apart."""
+    shipped = ROOT / "deviceclasses" / "gpu.yaml"
+    assert (TWO_BY_TWO / "deviceclass.yaml").read_text("utf-8") == shipped.read_text("utf-8")

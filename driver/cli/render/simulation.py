@@ -10,6 +10,9 @@ from rich.text import Text
 from driver.cli.render.matrix import ASCII, UNICODE, matrix
 from driver.cli.simulation.report import CardUse, PendingPod, Placement, Report
 
+# So many names are listed where pods share a reason.
+_FEW = 3
+
 
 def as_json(report: Report) -> str:
     """The whole report, indented; the same input gives the same bytes."""
@@ -27,7 +30,7 @@ def as_table(report: Report, console: Console, *, ascii_only: bool) -> None:
         for line in matrix(report.cards, ASCII if ascii_only else UNICODE):
             console.print(line, no_wrap=True)
     _reasons(report.placements, console)
-    _pending(report.pending, console)
+    _pending(report, console)
 
 
 def placements(found: Sequence[Placement]) -> Table:
@@ -60,13 +63,26 @@ def _reasons(found: Sequence[Placement], console: Console) -> None:
             console.print(Text(f"{_name(placement)}: {sentence}"), soft_wrap=True)
 
 
-def _pending(pods: Sequence[PendingPod], console: Console) -> None:
-    if pods:
-        console.print()
-        console.print(Text("PENDING", style="bold"))
-    for pod in pods:
-        said = "refused" if pod.refused else "pending"
-        console.print(Text(f"{_name(pod)}: {said}: {pod.reason}"), soft_wrap=True)
+def _pending(report: Report, console: Console) -> None:
+    """Pods that do not run; those with one reason stand together."""
+    if not report.pending:
+        return
+    pods = len(report.placements) + len(report.pending)
+    console.print()
+    console.print(Text(f"PENDING ({len(report.pending)} of {pods} pods)", style="bold"))
+    by_reason: dict[tuple[bool, str], list[str]] = {}
+    for pod in report.pending:
+        by_reason.setdefault((pod.refused, pod.reason), []).append(_name(pod))
+    for (refused, reason), names in by_reason.items():
+        said = "refused: " if refused else ""
+        console.print(Text(f"{_some(names)}: {said}{reason}"), soft_wrap=True)
+
+
+def _some(names: Sequence[str]) -> str:
+    """All of a few names, the first of many."""
+    if len(names) <= _FEW:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more"
 
 
 def _name(pod: Placement | PendingPod) -> str:
