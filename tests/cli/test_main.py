@@ -5,15 +5,14 @@ import sys
 
 import pytest
 
+from driver.cli.main import main
 from tests.cli.conftest import Quadrant
 
 PROGRAM = [sys.executable, "-m", "driver.cli"]
 
 
-def _run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, env=environment or None
-    )
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_an_error_is_one_sentence_and_status_1() -> None:
@@ -59,6 +58,24 @@ def test_help_imports_no_client_and_no_allocator(quadrant: Quadrant) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert "simulate" in quadrant("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("called", "usage"),
+    [
+        ("/usr/bin/quadrant", "Usage: quadrant simulate"),
+        ("/usr/bin/kubectl-quadrant", "Usage: kubectl quadrant simulate"),
+    ],
+)
+def test_usage_says_what_was_typed(
+    called: str, usage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a plugin of kubectl the program is called by kubectl's name."""
+    monkeypatch.setattr(sys, "argv", [called, "simulate", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert usage in capsys.readouterr().out
 
 
 def test_version(quadrant: Quadrant) -> None:
