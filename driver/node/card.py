@@ -8,6 +8,8 @@ from typing import Protocol
 import msgspec
 
 MIB = 1024 * 1024
+# What a card is divided into when its compute power is shared.
+ALL_CORES = 100
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):

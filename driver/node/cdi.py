@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from driver.model.names import DOMAIN
-from driver.node.card import MIB
+from driver.node.card import ALL_CORES, MIB
 from driver.node.held import HeldDevice, PreparedClaim
 
 # The oldest version that has annotations; containerd 1.7 and CRI-O 1.28 read it.
@@ -130,7 +130,7 @@ def _claim_level(claim: PreparedClaim) -> str:
 
 
 def _request_edits(claim: PreparedClaim) -> dict[str, list[str]]:
-    limited = _has_shares(claim)
+    limited = _has_parts(claim)
     names = dict.fromkeys(device.request for device in claim.devices)
     edits = {
         name: _environment([d for d in claim.devices if d.request == name], limited=limited)
@@ -143,11 +143,12 @@ def _request_edits(claim: PreparedClaim) -> dict[str, list[str]]:
 def _claim_edits(claim: PreparedClaim) -> list[str]:
     if len({device.request for device in claim.devices}) == 1:
         return []  # The request's level says it all.
-    return _environment(claim.devices, limited=_has_shares(claim))
+    return _environment(claim.devices, limited=_has_parts(claim))
 
 
-def _has_shares(claim: PreparedClaim) -> bool:
-    return any(device.share_id is not None for device in claim.devices)
+def _has_parts(claim: PreparedClaim) -> bool:
+    # A share that takes all of its card is a whole card; nothing has to be limited.
+    return any(not device.is_whole() for device in claim.devices)
 
 
 def _line(device: HeldDevice) -> str:
@@ -158,8 +159,8 @@ def _line(device: HeldDevice) -> str:
 def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
     """Lines about a container's cards in their order.
 
-    With one share among a claim's devices every card gets both limits, whole cards too: lines of
-    a lower level then never stay in force for a card that they were not meant for.
+    With part of a card among a claim's devices every card gets both limits, whole ones too: lines
+    of a lower level then never stay in force for a card that they were not meant for.
     """
     ordered = sorted(devices, key=lambda device: device.index)
     cards = [list(results) for _, results in groupby(ordered, key=lambda device: device.index)]
@@ -169,7 +170,7 @@ def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
     if limited:
         for position, results in enumerate(cards):
             memory = sum(device.memory for device in results) // MIB
-            cores = min(sum(device.cores for device in results), 100)
+            cores = min(sum(device.cores for device in results), ALL_CORES)
             env.append(f"CUDA_DEVICE_MEMORY_LIMIT_{position}={memory}m")
             env.append(f"CUDA_DEVICE_SM_LIMIT_{position}={cores}")
     return env

@@ -13,8 +13,7 @@ import msgspec
 from driver.model.names import CORES, MEMORY
 from driver.model.quantity import Quantity, whole
 from driver.model.resourceclaim import DeviceRequestAllocationResult, ResourceClaim
-from driver.node.card import Card
-from driver.node.device import ALL_CORES
+from driver.node.card import ALL_CORES, Card
 from driver.node.errors import ClaimRefusedError
 from driver.node.held import HeldDevice, PreparedClaim
 

@@ -25,9 +25,8 @@ from driver.model.resourceslice import (
     DeviceAttribute,
     DeviceCapacity,
 )
-from driver.node.card import MIB, Card
+from driver.node.card import ALL_CORES, MIB, Card
 
-ALL_CORES = 100
 _TYPE = "gpu"
 _VERSION_PARTS = 3
 

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from driver.model.quantity import whole
+from driver.node.card import ALL_CORES
 
 Phase = Literal["intent", "done"]
 
@@ -39,6 +40,10 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     card_memory: int
     # The CDI device of the vendor's own file, which brings device nodes and libraries.
     vendor_device: str | None = None
+
+    def is_whole(self) -> bool:
+        """Whether all of the card is this claim's, be it as a share."""
+        return self.memory >= self.card_memory and self.cores >= ALL_CORES
 
 
 class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -98,9 +103,9 @@ def _overrun(
             f"{_size(used)} are held by claim {holders or '(none)'}"
         )
     needed, used = sum(d.cores for d in ours), sum(d.cores for d in theirs)
-    if needed + used > 100:  # noqa: PLR2004  (hundredths of a card)
+    if needed + used > ALL_CORES:
         return (
-            f"{name} has 100 cores, {needed} are wanted and {used} are held by claim "
+            f"{name} has {ALL_CORES} cores, {needed} are wanted and {used} are held by claim "
             f"{holders or '(none)'}"
         )
     return None

@@ -77,6 +77,12 @@ def test_whole_cards_are_named_and_not_limited() -> None:
     assert environment((WHOLE, "gpu")) == env
 
 
+def test_a_share_that_is_the_whole_card_is_not_limited() -> None:
+    """Who asks for no amount of a shareable card gets all of it, as a share."""
+    env = environment((prepared(0, [held("gpu-1", share="s")]), ""))
+    assert set(env) == {"QUADRANT_DEVICE_1", "NVIDIA_VISIBLE_DEVICES"}
+
+
 def test_a_container_with_one_request_sees_only_its_cards() -> None:
     """Its first card is number 0, whatever else the claim has."""
     env = environment((TWO_REQUESTS, "a"))
@@ -140,8 +146,8 @@ _DEVICES = st.builds(
     held,
     st.sampled_from([f"gpu-{index}" for index in range(4)]),
     _REQUESTS,
-    memory=st.integers(1, 5000),
-    cores=st.integers(0, 100),
+    memory=st.one_of(st.integers(1, 5000), st.just(15360)),
+    cores=st.one_of(st.integers(0, 100), st.just(100)),
     share=st.one_of(st.none(), st.uuids().map(str)),
 )
 CLAIMS = st.lists(_DEVICES, min_size=1, max_size=6).map(lambda devices: prepared(0, devices))
@@ -165,7 +171,7 @@ def _expected(devices: list[HeldDevice], *, limited: bool) -> dict[str, str]:
 @given(CLAIMS)
 def test_whole_claims_and_single_requests_are_always_exact(used: PreparedClaim) -> None:
     """The two ways in which containers use claims; nothing of another level remains in force."""
-    limited = any(device.share_id for device in used.devices)
+    limited = any(d.memory < d.card_memory or d.cores < 100 for d in used.devices)
     assert environment((used, "")) == _expected(list(used.devices), limited=limited)
     for request in {device.request for device in used.devices}:
         mine = [device for device in used.devices if device.request == request]
