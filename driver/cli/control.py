@@ -153,15 +153,12 @@ class Controller:
 
     # Leading
 
-    async def _lead(self, silent_from: float) -> None:
+    async def _lead(self, *, silent_from: float, resumed: bool) -> None:
         """From the lease to the first answer, and the leader's work ever after."""
-        await asyncio.sleep(max(0.0, silent_from - time.monotonic()))
-        await self._watches.claims.relist()
-        fenced = await fence_all(self._watches.claims.objects.values(), self._claims)
-        self._term.begin(
-            after=time.monotonic() if fenced else silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
-        )
-        _log.info("leading", fenced=fenced)
+        if not resumed:
+            await self._take_over(silent_from)
+        self._term.begin(after=time.monotonic())
+        _log.info("leading")
         tending = Tending(
             self._cluster,
             claims=self._claims,
@@ -172,6 +169,16 @@ class Controller:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._placement.run())
             group.create_task(tending.run())
+
+    async def _take_over(self, silent_from: float) -> None:
+        """Return when no answer of an earlier leader can land, and our ledger knows the rest."""
+        await asyncio.sleep(max(0.0, silent_from - time.monotonic()))
+        await self._watches.claims.relist()
+        landed = silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
+        free = self._watches.claims.objects.values()
+        if not await fence_all(free, self._claims, until=landed):
+            await asyncio.sleep(max(0.0, landed - time.monotonic()))
+            await self._watches.claims.relist()
 
     # Serving
 

@@ -1,7 +1,8 @@
 """What a process does while it leads, and that it does nothing of it any longer afterwards."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from typing import Protocol
 
 import structlog
 
@@ -9,8 +10,13 @@ from driver.controller.term import Term
 
 _log = structlog.get_logger(__name__)
 
-Duties = Callable[[float], Coroutine[None, None, None]]
-"""Runs until cancelled; its argument is the moment from which no other replica leads."""
+
+class Duties(Protocol):
+    """What a leader does until it is cancelled."""
+
+    def __call__(self, *, silent_from: float, resumed: bool) -> Coroutine[None, None, None]:
+        """Lead, from the moment from which no other replica does; see `Candidate.acquired`."""
+        ...
 
 
 class Leadership:
@@ -26,9 +32,10 @@ class Leadership:
         self._task: asyncio.Task[None] | None = None
         self._failed: asyncio.Future[None] | None = None
 
-    def acquired(self, *, silent_from: float) -> None:
+    def acquired(self, *, silent_from: float, resumed: bool) -> None:
         """We lead: take over, then do the leader's work."""
-        self._task = asyncio.create_task(self._lead(silent_from), name="leader")
+        duties = self._duties(silent_from=silent_from, resumed=resumed)
+        self._task = asyncio.create_task(self._lead(duties), name="leader")
 
     def renewed(self, deadline: float) -> None:
         """We may answer until then."""
@@ -46,9 +53,9 @@ class Leadership:
         self._failed = asyncio.get_running_loop().create_future()
         await self._failed
 
-    async def _lead(self, silent_from: float) -> None:
+    async def _lead(self, duties: Coroutine[None, None, None]) -> None:
         try:
-            await self._duties(silent_from)
+            await duties
         except Exception as error:  # noqa: BLE001 # `run` raises it again
             self._term.end()
             _log.exception("leader failed")

@@ -20,28 +20,39 @@ _log = structlog.get_logger(__name__)
 # With more free claims than this, waiting is quicker than writing.
 MOST_FENCES = 2000
 AT_ONCE = 16
+AGAIN_S = 0.5
 
 
-async def fence_all(claims: Iterable[ResourceClaim], writer: ClaimWriter) -> bool:
+async def fence_all(claims: Iterable[ResourceClaim], writer: ClaimWriter, *, until: float) -> bool:
     """Move every free claim to a new version; whether that is proven for all of them.
 
     A claim that moved on by itself, or is gone, is as good as moved: what was answered on the
-    version in the list cannot land either way.
+    version in the list cannot land either way. A write that fails is tried again; at `until`, of
+    the event loop's clock, waiting has proven as much, and the rest is left.
     """
     free = [claim for claim in claims if claim.status.allocation is None]
     if len(free) > MOST_FENCES:
         return False
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def fence(claim: ResourceClaim) -> bool:
-        key = ObjectKey(claim.metadata.namespace, claim.metadata.name)
-        version = int(claim.metadata.resource_version)
+    async def fence(claim: ResourceClaim) -> None:
         async with places:
-            try:
-                await writer.fence(key, claim.metadata.uid, version)
-            except KubeError as error:
-                _log.warning("claim not fenced", claim=str(key), error=str(error))
-                return False
-            return True
+            while not await _fenced(claim, writer):  # noqa: ASYNC110 # it is a write, no event
+                await asyncio.sleep(AGAIN_S)
 
-    return all(await asyncio.gather(*(fence(claim) for claim in free)))
+    try:
+        async with asyncio.timeout_at(until):
+            await asyncio.gather(*(fence(claim) for claim in free))
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _fenced(claim: ResourceClaim, writer: ClaimWriter) -> bool:
+    key = ObjectKey(claim.metadata.namespace, claim.metadata.name)
+    try:
+        await writer.fence(key, claim.metadata.uid, int(claim.metadata.resource_version))
+    except KubeError as error:
+        _log.info("claim not fenced yet", claim=str(key), error=str(error))
+        return False
+    return True

@@ -30,11 +30,12 @@ _log = structlog.get_logger(__name__)
 class Candidate(Protocol):
     """Who is told about its own leadership, at once and in order. Must not block."""
 
-    def acquired(self, *, silent_from: float) -> None:
+    def acquired(self, *, silent_from: float, resumed: bool) -> None:
         """We lead. From `silent_from` on, no other replica believes that it does.
 
         That is now, except when there was no Lease object: somebody may have deleted it under a
-        leader that will find out only at its own deadline.
+        leader that will find out only at its own deadline. `resumed`: nobody else has led since
+        this process did so last.
         """
         ...
 
@@ -74,6 +75,8 @@ class Election:
         self._observed = Observation(None, self._clock.now())
         self._version = ""
         self._renewed_at: float | None = None
+        # Which transition of the lease our last term was; None before the first one.
+        self._last_term: int | None = None
 
     def still_leader(self, now: float) -> bool:
         """Whether this process may act at this moment of the monotonic clock."""
@@ -135,8 +138,18 @@ class Election:
             self._renewed_at = began
             _log.info("lease acquired", lease=self._name, identity=self._identity)
             wait = self._timing.renew_deadline if before is None else 0.0
-            self._candidate.acquired(silent_from=self._clock.now() + wait)
+            resumed = self._is_our_last_term(before)
+            self._last_term = new.lease_transitions
+            self._candidate.acquired(silent_from=self._clock.now() + wait, resumed=resumed)
             self._candidate.renewed(began + self._timing.renew_deadline)
+
+    def _is_our_last_term(self, spec: LeaseSpec | None) -> bool:
+        """Whether the record is still the one that we led by, so that nobody led in between."""
+        return (
+            spec is not None
+            and spec.holder_identity == self._identity
+            and spec.lease_transitions == self._last_term
+        )
 
     async def _renew(self, began: float) -> None:
         spec = self._observed.spec

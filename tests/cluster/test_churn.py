@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.churn]
 NAME = "churn"
 SECONDS = 120
 # Longer than the webhook's timeout, shorter than the lease: the leader comes back as the leader.
-FROZEN_S = 8.0
+FROZEN_S = 6.0
 
 
 def hack_cluster(*args: str) -> str:

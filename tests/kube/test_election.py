@@ -22,9 +22,9 @@ class Told:
         self.words: list[str] = []
         self.deadline = 0.0
 
-    def acquired(self, *, silent_from: float) -> None:
+    def acquired(self, *, silent_from: float, resumed: bool) -> None:
         """Lead."""
-        self.words.append(f"acquired {silent_from:g}")
+        self.words.append(f"{'resumed' if resumed else 'acquired'} {silent_from:g}")
 
     def renewed(self, deadline: float) -> None:
         """Lead on."""
@@ -143,6 +143,22 @@ async def test_a_leader_that_cannot_renew_steps_down_at_its_deadline(
     assert not election.still_leader(clock.time)
     await election._turn()
     assert told.words[-1] == "lost"
+
+
+@pytest.mark.parametrize("another", [False, True])
+async def test_a_term_is_resumed_only_when_nobody_led_in_between(
+    server: ApiServer, election: Election, told: Told, clock: FakeClock, another: bool
+) -> None:
+    """The same record as before the outage; a lease that changed hands and is free again is not."""
+    await election._turn()
+    server.refuse(Refusal(503, "Down"), times=1)
+    clock.time += 10.0
+    await election._turn()
+    assert told.words[-1] == "lost"
+    if another:
+        hold(server, "")
+    await election._turn()
+    assert told.words[-1] == f"{'acquired' if another else 'resumed'} {clock.time:g}"
 
 
 async def test_a_foreign_write_that_is_no_claim_is_no_loss(
