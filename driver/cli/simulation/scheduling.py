@@ -119,7 +119,7 @@ def _commit(
     )
     asked = proposal.read(review)
     if asked is None:
-        return []
+        raise LookupError(f"claim {claim.metadata.name} is allocated already")
     ruling = decide(asked, cluster=world.cluster, now=NOW, share_id=world.share_id)
     if isinstance(ruling, Deny):
         return NotScheduled(ruling.reason, retry=True)

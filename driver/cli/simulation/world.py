@@ -57,6 +57,10 @@ class World:
         # What all pods take of their nodes, those included that the controller does not see.
         self.bound = Occupancy(lambda _: None)
         self._shares = itertools.count()
+        self._load(manifests, machines)
+
+    def _load(self, manifests: Manifests, machines: Machines) -> None:
+        """What is there before the first pod."""
         for node in machines.nodes:
             self.cluster.put_node(node)
         for published in machines.slices:
