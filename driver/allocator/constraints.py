@@ -70,7 +70,7 @@ class MatchAttribute:
 class DistinctAttribute:
     """No two devices share a value.
 
-    With `lists` off, a list is accepted for the first device only.
+    With `lists` off, a list is accepted for the first device only, and equals nothing.
     """
 
     def __init__(self, attribute: str, requests: frozenset[str], *, lists: bool) -> None:
@@ -85,7 +85,7 @@ class DistinctAttribute:
             return False
         if self._seen and value.listed and not self._lists:
             return False
-        if any(other.elements & value.elements for other in self._seen):
+        if any(self._share(other, value) for other in self._seen):
             return False
         self._seen.append(value)
         return True
@@ -93,6 +93,9 @@ class DistinctAttribute:
     def remove(self) -> None:
         """Forget the values of the device added last."""
         self._seen.pop()
+
+    def _share(self, one: Values, other: Values) -> bool:
+        return bool(one.elements & other.elements) and (self._lists or not one.listed)
 
 
 def constraints_of(claim: ResourceClaim, claim_name: str, features: Features) -> list[Constraint]:

@@ -18,6 +18,7 @@ from driver.model.allocation import Features
 from driver.model.core import Node
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import AllocationError
+from driver.model.ids import DeviceId
 from driver.model.quantity import Quantity
 from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest
 from driver.selector.errors import CompileError, SelectorError
@@ -113,15 +114,17 @@ class Demand:
             asked.capacity,
         )
 
-    def failure(self, index: int, error: SelectorError) -> AllocationError:
+    def failure(self, device: DeviceId, index: int, error: SelectorError) -> AllocationError:
         """The error of one selector, in the words of Kubernetes' allocator."""
         of_class = len(self.device_class.spec.selectors)
-        kind = "compile" if isinstance(error, CompileError) else "runtime"
+        # A selector that does not compile fails on all devices.
+        compiles = not isinstance(error, CompileError)
+        what = f" on device {device}: CEL runtime error" if compiles else ": CEL compile error"
         if index < of_class:
             where = f"class {self.device_class.metadata.name}: selector #{index}"
         else:
             where = f"claim {self.claim_name}: selector #{index - of_class}"
-        return AllocationError(f"{where}: CEL {kind} error: {error}")
+        return AllocationError(f"{where}{what}: {error}")
 
 
 def own_name(name: str) -> str:
@@ -163,7 +166,7 @@ class Candidate:
     def _capacity(self, features: Features) -> dict[str, Quantity] | None:
         demand, device = self.demand, self.standing.device
         if self.failure is not None:
-            raise demand.failure(*self.failure)
+            raise demand.failure(device.id, *self.failure)
         if not features.consumable_capacity or not (device.capacity or demand.requested):
             return {}
         try:

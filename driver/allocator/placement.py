@@ -46,12 +46,17 @@ class Board:
         if isinstance(amounts, str):
             return False
         device = standing.device
-        if amounts and device.shareable and standing.short_of(amounts) is not None:
+        short = device.shareable and standing.short_of(amounts) is not None
+        if short and not demand.takes_all:
             return False
         draws = bool(device.device.consumes_counters)
         if draws and not self._book.take_counters(standing):
             return False
-        if not self._constrain(candidate):
+        # For mode All a violated constraint is an error, also where capacity lacks as well.
+        constrained = self._constrain(candidate)
+        if short or not constrained:
+            if constrained:
+                self._release(demand)
             if draws:
                 self._book.give_back_counters(standing)
             return False
@@ -69,8 +74,7 @@ class Board:
         else:
             amounts = candidate.amounts(self._rules)
             standing.remove_share(amounts if not isinstance(amounts, str) else {})
-        for constraint in demand.constraints:
-            constraint.remove()
+        self._release(demand)
         if standing.device.device.consumes_counters:
             self._book.give_back_counters(standing)
 
@@ -99,6 +103,10 @@ class Board:
                 earlier.remove()
             return False
         return True
+
+    def _release(self, demand: Demand) -> None:
+        for constraint in demand.constraints:
+            constraint.remove()
 
     def _fix(self, demand: Demand, result: DeviceRequestAllocationResult) -> None:
         """Put a result on the board that is not ours to change; only constraints can refuse it."""

@@ -196,7 +196,7 @@ def _offsets(problem: Problem) -> list[int]:
     offsets, total = [], 0
     for pool in problem.pools:
         offsets.append(total)
-        total += len(pool.devices)
+        total += len(pool.asked)
     return offsets
 
 

@@ -38,11 +38,14 @@ class Pool:
     """One pool as a node sees it.
 
     `devices` can be chosen on the node, in the scheduler's order; `others` cannot, but draw from
-    the same counters. A pool that is `incomplete` or has an `invalid` reason has neither.
+    the same counters. `asked` are those that selectors are tried on: where a device of a slice is,
+    the scheduler looks at only after that, so that one on another node can stop it. A pool that is
+    `incomplete` or has an `invalid` reason has none of them.
     """
 
     __slots__ = (
         "_selected",
+        "asked",
         "counter_sets",
         "devices",
         "has_binding_conditions",
@@ -57,6 +60,7 @@ class Pool:
         pool_id: PoolId,
         devices: tuple[PooledDevice, ...] = (),
         *,
+        asked: tuple[PooledDevice, ...] | None = None,
         others: tuple[PooledDevice, ...] = (),
         counter_sets: dict[str, CounterSet] | None = None,
         has_binding_conditions: bool = False,
@@ -65,6 +69,7 @@ class Pool:
     ) -> None:
         self.id = pool_id
         self.devices = devices
+        self.asked = devices if asked is None else asked
         self.others = others
         self.counter_sets = counter_sets or {}
         self.has_binding_conditions = has_binding_conditions
@@ -89,7 +94,8 @@ class Pool:
         return known
 
     def _select(self, expressions: tuple[str, ...]) -> Iterable[Selected]:
-        for position, device in enumerate(self.devices):
+        here = set(self.devices)
+        for position, device in enumerate(self.asked):
             for index, expression in enumerate(expressions):
                 answer = device.selected(expression)
                 if isinstance(answer, SelectorError):
@@ -98,7 +104,8 @@ class Pool:
                 if not answer:
                     break
             else:
-                yield position, device, None
+                if device in here:
+                    yield position, device, None
 
 
 def visible_pools(
@@ -121,6 +128,7 @@ def pool_on(
     node: Node, pool_id: PoolId, members: Iterable[Published], features: Features
 ) -> Pool | None:
     """The pool made of these slices as the node sees it; None when the node has no part in it."""
+    members = list(members)
     known = [one for one in members if _understood(one.slice, features)]
     near = [one for one in known if _concerns(one.slice, node, features)]
     if not near:
@@ -132,7 +140,7 @@ def pool_on(
     same = near
     if len(near) != wanted:
         # Slices for other nodes may complete the pool, or show that this generation is gone.
-        if any(one.slice.spec.pool.generation > generation for one in known):
+        if any(one.slice.spec.pool.generation > generation for one in members):
             return None
         same = [one for one in known if one.slice.spec.pool.generation == generation]
         if len(same) != wanted:
@@ -190,21 +198,21 @@ def _build(
         invalid = invalid or _unknown_counters(counter_sets, [*local, *others])
     if invalid is not None:
         return Pool(pool_id, invalid=invalid)
-    here = tuple(device for device in local if _selectable(device, node, features))
-    chosen_from = set(here)
+    bindable = features.device_binding_and_status
+    asked = [one for one in local if bindable or not one.device.binding_conditions]
+    here = {one: None for one in asked if _is_on(node, one)}
     return Pool(
         pool_id,
-        here,
-        others=tuple(device for device in (*local, *others) if device not in chosen_from),
+        tuple(here),
+        asked=tuple(asked),
+        others=tuple(device for device in (*local, *others) if device not in here),
         counter_sets=counter_sets,
         has_binding_conditions=any(device.device.binding_conditions for device in local),
     )
 
 
-def _selectable(pooled: PooledDevice, node: Node, features: Features) -> bool:
+def _is_on(node: Node, pooled: PooledDevice) -> bool:
     device = pooled.device
-    if device.binding_conditions and not features.device_binding_and_status:
-        return False
     return not pooled.slice.spec.per_device_node_selection or reaches(
         node,
         node_name=device.node_name,

@@ -123,9 +123,10 @@ class Book:
     def find(self, device_id: DeviceId) -> Standing | None:
         """The standing of a device that is known by name only."""
         if self._by_id is None:
-            devices = [device for pool in self._problem.pools for device in pool.devices]
-            # Devices that cannot be chosen here come after those that can.
-            devices += [device for pool in self._problem.pools for device in pool.others]
+            pools = self._problem.pools
+            devices = [device for pool in pools for device in pool.asked]
+            # Devices that are not even asked here come after those that are.
+            devices += [one for pool in pools for one in pool.others if one not in pool.asked]
             self._by_id = {
                 device.id: self.standing(device, order) for order, device in enumerate(devices)
             }

@@ -132,7 +132,9 @@ def test_a_selector_that_fails_counts_only_where_it_is_met() -> None:
     assert chosen(outcome) == ["good"]
     scored = allocate(problem([slice_of(good, bad)], asked, classes=classes), objective=COMPACT)
     assert chosen(scored) == ["good"]
-    with pytest.raises(AllocationError, match="class gpu: selector #0: CEL runtime error"):
+    with pytest.raises(
+        AllocationError, match=r"class gpu: selector #0 on device .*/bad: CEL runtime error"
+    ):
         allocate(problem([slice_of(bad, good)], asked, classes=classes))
     held = problem([slice_of(bad, good)], asked, classes=classes, use=in_use("bad"))
     assert chosen(allocate(held)) == ["good"]
