@@ -49,6 +49,11 @@ def test_generated_names_and_uids_differ(api: ApiServer) -> None:
     assert len({metadata["uid"] for metadata in made}) == 50
 
 
+def test_a_new_object_has_no_status(api: ApiServer) -> None:
+    """What `kubectl get` printed can be created again, without what became of it."""
+    assert "status" not in api.create({**_pod(name="a"), "status": {"phase": "Running"}})
+
+
 def test_what_is_handed_out_is_a_copy(api: ApiServer) -> None:
     """Nobody changes a stored object without a write."""
     api.create(_pod(name="a"))["metadata"]["name"] = "changed"

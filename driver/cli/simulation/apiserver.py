@@ -31,8 +31,12 @@ class ApiServer:
         self._tries: Counter[tuple[str, str, str]] = Counter()
 
     def create(self, raw: Mapping[str, Any]) -> Raw:
-        """Store a new object under its name, or one made from its `generateName`."""
+        """Store a new object under its name, or one made from its `generateName`.
+
+        It begins without a status, whatever the creator says.
+        """
         made = copy.deepcopy(dict(raw))
+        made.pop("status", None)
         metadata = made["metadata"]
         kind, namespace = made["kind"], metadata.get("namespace", "")
         if "name" not in metadata:
