@@ -432,3 +432,30 @@ def test_what_others_hold_outside_our_word_counts() -> None:
     stored["metadata"] = stored["metadata"] | {"resourceVersion": "30"}
     at.put_claim(convert(ResourceClaim, stored), now=0.0)
     assert planner.plan(pod("p", "c1")).node == "b"
+
+
+def test_taints_are_part_of_what_makes_nodes_equal() -> None:
+    """Of two nodes that differ in nothing else, the one whose card is tainted is out."""
+    broken = gpu(0) | {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
+    at = cluster(a=[broken], b=[gpu(0)])
+    add_claim(at, "c1", request())
+    assert Planner(at).plan(pod("p", "c1")).node == "b"
+
+
+def test_the_number_of_shares_is_part_of_what_makes_nodes_equal() -> None:
+    """As much of the card is in use on both nodes, by more pods on the second."""
+    at = cluster(a=[gpu(0, mebi=1000)], b=[gpu(0, mebi=1000)])
+    for number, (name, mebi) in enumerate((("a", 400), ("b", 200), ("b", 200))):
+        add_claim(at, f"held-{number}", request(mebi=mebi))
+        schedule(at, f"held-{number}", name, version=20 + number)
+    assert Planner(at).plan(add_pod(at, "p", mebi=100)).node == "b"
+
+
+def test_a_slice_that_changes_brings_its_node_back() -> None:
+    """The planner was asked before, and is asked again."""
+    at = cluster(a=[gpu(0)], b=[gpu(0)])
+    planner = Planner(at)
+    add_claim(at, "c1", request())
+    assert planner.plan(pod("p", "c1")).node == "a"
+    at.inventory.put_slice(slice_of("a", []))
+    assert planner.plan(pod("p", "c1")).node == "b"
