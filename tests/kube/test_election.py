@@ -147,7 +147,7 @@ async def test_a_leader_that_cannot_renew_steps_down_at_its_deadline(
 
 @pytest.mark.parametrize("another", [False, True])
 async def test_a_term_is_resumed_only_when_nobody_led_in_between(
-    server: ApiServer, election: Election, told: Told, clock: FakeClock, another: bool
+    server: ApiServer, election: Election, told: Told, clock: FakeClock, *, another: bool
 ) -> None:
     """The same record as before the outage; a lease that changed hands and is free again is not."""
     await election._turn()
