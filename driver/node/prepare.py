@@ -7,8 +7,8 @@ Each step can be repeated, so that a call after a crash anywhere ends in the sam
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from driver.node import cdi
 from driver.node.cdifiles import CdiFiles
 from driver.node.checkpoint import Book, Record, drop, put
 from driver.node.claims import ClaimRef, NodeFacts, entry, usable_uid
-from driver.node.errors import DoubleUseError
+from driver.node.errors import ClaimRefusedError, DoubleUseError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.held import PreparedClaim, conflict
 from driver.node.store import ClaimStore
@@ -29,6 +29,15 @@ GetClaim = Callable[[str, str], Awaitable[ResourceClaim | None]]
 OnDoubleUse = Callable[[ClaimRef, str], None]
 
 log = structlog.get_logger(__name__)
+
+
+class _Turn:
+    """The calls that are about one claim: one at a time changes it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.calls = 0
+        self.unprepared = 0
 
 
 class Preparer:
@@ -50,7 +59,7 @@ class Preparer:
         self._node = node
         self._on_double_use = on_double_use
         self._reach = reach
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._turns: dict[str, _Turn] = {}
 
     async def prepare(self, asked: ClaimRef) -> tuple[cdi.AnswerDevice, ...]:
         """Have the claim prepared, durably, and say with which CDI devices.
@@ -59,15 +68,20 @@ class Preparer:
         up for a CDI file that is gone. Raises `ClaimRefusedError` when the claim must not be
         prepared, `StorageError` when the disk does not take it, and what reading the claim raises.
         """
-        async with self._turn(asked.uid):
+        with self._presence(asked.uid) as turn:
+            unprepared = turn.unprepared
             claim = await self._get_claim(asked.namespace, asked.name)
-            node = self._node()
-            wanted = entry(asked, claim, node)
-            await self._reserve(asked, wanted)
-            await asyncio.to_thread(self._files.write, _done(wanted))
-            await self._store.apply(lambda book: _finish(book, wanted))
-            self._reach(FaultPoint.BEFORE_ANSWER)
-            return cdi.answer(node.driver, wanted)
+            async with turn.lock:
+                if turn.unprepared != unprepared:
+                    raise ClaimRefusedError(f"claim {asked} was unprepared while it was read")
+                return await self._become(entry(asked, claim, self._node()))
+
+    async def _become(self, wanted: PreparedClaim) -> tuple[cdi.AnswerDevice, ...]:
+        await self._reserve(wanted)
+        await asyncio.to_thread(self._files.write, _done(wanted))
+        await self._store.apply(lambda book: _finish(book, wanted))
+        self._reach(FaultPoint.BEFORE_ANSWER)
+        return cdi.answer(self._node().driver, wanted)
 
     async def unprepare(self, asked: ClaimRef) -> None:
         """Have nothing left of the claim; what is gone already is no error.
@@ -76,30 +90,34 @@ class Preparer:
         """
         if not usable_uid(asked.uid):
             return  # Nothing was ever prepared under such a name.
-        async with self._turn(asked.uid):
-            await asyncio.to_thread(self._files.remove, asked.uid)
-            await self._store.apply(lambda book: _release(book, asked.uid))
-            self._reach(FaultPoint.BEFORE_ANSWER)
+        with self._presence(asked.uid) as turn:
+            # A prepare that the kubelet has given up may still be reading the claim. It must
+            # neither hold this call up nor come true after it.
+            turn.unprepared += 1
+            async with turn.lock:
+                await asyncio.to_thread(self._files.remove, asked.uid)
+                await self._store.apply(lambda book: _release(book, asked.uid))
+                self._reach(FaultPoint.BEFORE_ANSWER)
 
-    async def _reserve(self, asked: ClaimRef, wanted: PreparedClaim) -> None:
+    async def _reserve(self, wanted: PreparedClaim) -> None:
         try:
             await self._store.apply(lambda book: _reserve(book, wanted))
         except DoubleUseError as error:
+            asked = ClaimRef(wanted.namespace, wanted.name, wanted.uid)
             self._on_double_use(asked, str(error))
             raise
 
-    @asynccontextmanager
-    async def _turn(self, uid: str) -> AsyncIterator[None]:
-        """One call at a time for one claim."""
-        lock, users = self._turns.get(uid, (asyncio.Lock(), 0))
-        self._turns[uid] = lock, users + 1
+    @contextmanager
+    def _presence(self, uid: str) -> Iterator[_Turn]:
+        """What the calls that are now about one claim have in common."""
+        turn = self._turns.setdefault(uid, _Turn())
+        turn.calls += 1
         try:
-            async with lock:
-                yield
+            yield turn
         finally:
-            lock, users = self._turns.pop(uid)
-            if users > 1:
-                self._turns[uid] = lock, users - 1
+            turn.calls -= 1
+            if not turn.calls:
+                del self._turns[uid]
 
 
 def _done(claim: PreparedClaim) -> PreparedClaim:

@@ -27,7 +27,7 @@ from driver.node.prepare import GetClaim, OnDoubleUse, Preparer
 from driver.node.publish import Publisher
 from driver.node.recover import recover
 from driver.node.registration import RegistrationService, add_registration
-from driver.node.service import ClaimWork, add_services
+from driver.node.service import ClaimWork, Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
 from driver.node.simulated import SimulatedInventory
 from driver.node.slices import API_VERSION
@@ -122,7 +122,6 @@ class NodePlugin:
 
         The slices stay: a restart must not look like a node without GPUs.
         """
-        work = ClaimWork(self._settings.parallel_claims)
         recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=self._settings.node_name)
         publisher = Publisher(
             rest,
@@ -130,14 +129,18 @@ class NodePlugin:
             node=self._settings.node_name,
             may_publish=self._turn.mine,
         )
+        preparer, limit = self._preparer(rest, recorder), self._settings.parallel_claims
+        preparing = ClaimWork(limit, preparer.prepare)
+        unpreparing = ClaimWork(limit, preparer.unprepare)
         shareable = self._settings.shareable
         publisher.devices([device(card, shareable=shareable) for card in self._cards])
         try:
             async with AsyncExitStack() as servers:
-                await self._listen(servers, self._preparer(rest, recorder), work)
+                await self._listen(servers, preparing, unpreparing)
                 await self._until(stop, publisher.run(), recorder.run())
         finally:
-            await work.drain()
+            await preparing.drain()
+            await unpreparing.drain()
             self._store.close()
             self._turn.close()
 
@@ -149,13 +152,15 @@ class NodePlugin:
             for task in tasks:
                 task.cancel()
 
-    async def _listen(self, servers: AsyncExitStack, preparer: Preparer, work: ClaimWork) -> None:
+    async def _listen(
+        self, servers: AsyncExitStack, preparing: Preparing, unpreparing: Unpreparing
+    ) -> None:
         """Have the driver's socket served before the kubelet is told of it; end in reverse."""
         settings = self._settings
         clear_dead(Path(settings.registry_dir), f"{settings.driver}-*reg.sock")
         clear_dead(Path(settings.data_dir()), "dra-*.sock")
         driver = grpc.aio.server()
-        add_services(driver, work, prepare=preparer.prepare, unprepare=preparer.unprepare)
+        add_services(driver, preparing=preparing, unpreparing=unpreparing)
         bind(driver, Path(settings.driver_socket()))
         await driver.start()
         servers.push_async_callback(driver.stop, _GRACE_S)

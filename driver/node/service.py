@@ -6,9 +6,9 @@ takes a missing one for a failure of the whole call.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from types import ModuleType
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import grpc.aio
 import structlog
@@ -33,29 +33,25 @@ _PATIENCE_S = 40.0
 
 T = TypeVar("T")
 
-Prepare = Callable[[ClaimRef], Awaitable[tuple[AnswerDevice, ...]]]
-Unprepare = Callable[[ClaimRef], Awaitable[None]]
-
 log = structlog.get_logger(__name__)
 
 
-class ClaimWork:
-    """Runs the work on claims: side by side up to a limit, and to its end once begun.
+class ClaimWork(Generic[T]):
+    """Does one thing to claims: side by side up to a limit, and to its end once begun.
 
     A call that the kubelet gives up does not stop what it began: steps on disk cannot be taken
     back half-way, and the kubelet's next call waits for them.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, work: Callable[[ClaimRef], Awaitable[T]]) -> None:
         self._limit = asyncio.Semaphore(limit)
-        self._running: set[asyncio.Task[object]] = set()
+        self._work = work
+        self._running: set[asyncio.Task[T | str]] = set()
 
-    async def each(
-        self, claims: Iterable[ClaimRef], work: Callable[[ClaimRef], Awaitable[T]]
-    ) -> dict[str, T | str]:
+    async def each(self, claims: Iterable[ClaimRef]) -> dict[str, T | str]:
         """The result for every claim by UID, or the sentence that says why there is none."""
         distinct = {claim.uid: claim for claim in claims}
-        results = await asyncio.gather(*(self._one(c, work) for c in distinct.values()))
+        results = await asyncio.gather(*(self._one(claim) for claim in distinct.values()))
         return dict(zip(distinct, results, strict=True))
 
     async def drain(self) -> None:
@@ -63,8 +59,8 @@ class ClaimWork:
         while self._running:
             await asyncio.wait(self._running)
 
-    async def _one(self, claim: ClaimRef, work: Callable[[ClaimRef], Awaitable[T]]) -> T | str:
-        task = asyncio.ensure_future(self._bounded(claim, work))
+    async def _one(self, claim: ClaimRef) -> T | str:
+        task = asyncio.ensure_future(self._bounded(claim))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
@@ -73,11 +69,11 @@ class ClaimWork:
         except TimeoutError:
             return f"claim {claim} is not ready after {_PATIENCE_S:.0f} s; work on it goes on"
 
-    async def _bounded(self, claim: ClaimRef, work: Callable[[ClaimRef], Awaitable[T]]) -> T | str:
+    async def _bounded(self, claim: ClaimRef) -> T | str:
         async with self._limit:
             try:
                 with operation():
-                    return await work(claim)
+                    return await self._work(claim)
             except QuadrantError as error:
                 log.warning("claim refused", claim=str(claim), error=str(error))
                 return str(error)
@@ -87,18 +83,24 @@ class ClaimWork:
                 return f"claim {claim} failed inside the driver: {type(error).__name__}: {error}"
 
 
+Preparing = ClaimWork[tuple[AnswerDevice, ...]]
+Unpreparing = ClaimWork[None]
+
+
 class DraService:
-    """DRAPlugin in one version; `messages` are the generated messages of that version."""
+    """DRAPlugin in one version; `messages` are the generated messages of that version.
+
+    Preparing and unpreparing have limits of their own: while prepares wait for an API server that
+    does not answer, pods can still end.
+    """
 
     def __init__(
-        self, messages: ModuleType, work: ClaimWork, *, prepare: Prepare, unprepare: Unprepare
+        self, messages: ModuleType, *, preparing: Preparing, unpreparing: Unpreparing
     ) -> None:
         self._messages = messages
-        self._work = work
-        self._prepare = prepare
-        self._unprepare = unprepare
-        device = messages.Device.DESCRIPTOR
-        self._knows_shares = "share_id" in device.fields_by_name
+        self._preparing = preparing
+        self._unpreparing = unpreparing
+        self._knows_shares = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     async def NodePrepareResources(  # noqa: N802  (the service's name)
         self,
@@ -106,7 +108,7 @@ class DraService:
         _context: grpc.aio.ServicerContext[object, object],
     ) -> object:
         """Prepare every claim; the errors are in the answer, one per claim."""
-        results = await self._work.each(_refs(request), self._prepare)
+        results = await self._preparing.each(_refs(request))
         answers = {uid: self._prepared(result) for uid, result in results.items()}
         return self._messages.NodePrepareResourcesResponse(claims=answers)
 
@@ -116,7 +118,7 @@ class DraService:
         _context: grpc.aio.ServicerContext[object, object],
     ) -> object:
         """Unprepare every claim; the errors are in the answer, one per claim."""
-        results: Mapping[str, str | None] = await self._work.each(_refs(request), self._unprepare)
+        results = await self._unpreparing.each(_refs(request))
         message = self._messages.NodeUnprepareResourceResponse
         answers = {uid: message(error=result or "") for uid, result in results.items()}
         return self._messages.NodeUnprepareResourcesResponse(claims=answers)
@@ -139,11 +141,11 @@ class DraService:
 
 
 def add_services(
-    server: grpc.aio.Server, work: ClaimWork, *, prepare: Prepare, unprepare: Unprepare
+    server: grpc.aio.Server, *, preparing: Preparing, unpreparing: Unpreparing
 ) -> None:
     """Have `server` answer for both versions."""
-    v1 = DraService(dra_v1_pb2, work, prepare=prepare, unprepare=unprepare)
-    v1beta1 = DraService(dra_v1beta1_pb2, work, prepare=prepare, unprepare=unprepare)
+    v1 = DraService(dra_v1_pb2, preparing=preparing, unpreparing=unpreparing)
+    v1beta1 = DraService(dra_v1beta1_pb2, preparing=preparing, unpreparing=unpreparing)
     dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(v1, server)
     dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(v1beta1, server)
 

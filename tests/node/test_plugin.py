@@ -244,6 +244,27 @@ async def test_a_call_that_the_kubelet_gives_up_is_finished_all_the_same(
         await until(lambda: len(cdi_files(settings)) == 1)
 
 
+async def test_pods_can_end_while_the_api_server_does_not_answer(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Unprepare needs nothing from it, also for a claim whose prepare still waits."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-1")))
+    single = msgspec.structs.replace(settings, parallel_claims=1)
+    async with serving(server, single), register(Path(settings.registry_dir)) as kubelet:
+        await kubelet.prepare(ref(0))
+        server.answering.clear()
+        waiting = asyncio.ensure_future(kubelet.prepare(ref(1)))
+        await until(lambda: any("resourceclaims/claim-1" in r for r in server.requests))
+        async with asyncio.timeout(10):
+            released: Any = await kubelet.unprepare(ref(0), ref(1))
+        assert {answer.error for answer in released.values()} == {""}
+        server.answering.set()
+        late: Any = await waiting
+        assert "was unprepared while it was read" in late[UIDS[1]].error
+        assert cdi_files(settings) == []
+
+
 async def test_a_refused_registration_does_not_end_the_plugin(
     server: ApiServer, settings: NodeSettings
 ) -> None:
