@@ -41,14 +41,13 @@ def options(request: DeviceRequest) -> tuple[Any, ...]:
 def valid(problem: Problem, picks: tuple[Pick, ...]) -> bool:
     """Whether all of this can be given out together."""
     given = [(asked, device) for _, _, asked, devices in picks for device in devices]
-    there = all(_has_room(problem, given, device) for _, device in given)
-    suits = all(_alone(problem, asked, device) for asked, device in given)
-    return suits and there and _counters_last(problem, given) and _constrained(problem, picks)
+    fit = all(_alone(problem, asked, d) and _has_room(problem, given, d) for asked, d in given)
+    return fit and _counters_last(problem, given) and _constrained(problem, picks)
 
 
 def _alone(problem: Problem, asked: Any, device: PooledDevice) -> bool:
-    selected = all(device.selected(one.cel.expression) for one in asked.selectors)
-    return selected and _has_room(problem, [(asked, device)], device)
+    room = _has_room(problem, [(asked, device)], device)
+    return room and all(device.selected(one.cel.expression) for one in asked.selectors)
 
 
 def amounts(asked: Any, device: PooledDevice) -> dict[str, int]:
@@ -61,8 +60,8 @@ def _has_room(problem: Problem, given: list[Any], device: PooledDevice) -> bool:
     use = problem.usage.get(device.id, DeviceUse())
     taken = [amounts(asked, other) for asked, other in given if other is device]
     if not device.shareable:
-        alone = len(taken) == 1 and device.id not in problem.usage
-        return alone and all(taken[0][name] <= size for name, size in device.capacity.items())
+        fits = all(taken[0][name] <= size for name, size in device.capacity.items())
+        return fits and len(taken) == 1 and device.id not in problem.usage
     used = {name: quantity.nano for name, quantity in use.consumed.items()}
     return not use.exclusive and all(
         sum(one[name] for one in taken) + used.get(name, 0) <= size
@@ -73,7 +72,7 @@ def _has_room(problem: Problem, given: list[Any], device: PooledDevice) -> bool:
 def _counters_last(problem: Problem, given: list[Any]) -> bool:
     drawn: Counter[Any] = Counter()
     new = {device for _, device in given if device.device.consumes_counters}
-    for device in {d for p in problem.pools for d in p.devices if d.id in problem.usage} | new:
+    for device in new | {d for p in problem.pools for d in p.devices if d.id in problem.usage}:
         for use in device.device.consumes_counters:
             drawn.update({(device.pool, n): c.value.nano for n, c in use.counters.items()})
     return not new or all(
@@ -94,7 +93,7 @@ def _constrained(problem: Problem, picks: tuple[Pick, ...]) -> bool:
                 if not one.requests or {name, name.split("/")[0]} & {*one.requests}
                 for device in devices
             ]
-            different = len(seen) if one.distinct_attribute else min(1, len(seen))
-            if None in seen or len(set(seen)) != different:
+            wanted = len(seen) if one.distinct_attribute else min(1, len(seen))
+            if None in seen or len(set(seen)) != wanted:
                 return False
     return True
