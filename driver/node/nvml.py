@@ -35,6 +35,12 @@ _ARCHITECTURES = {
     pynvml.NVML_DEVICE_ARCH_HOPPER: "Hopper",
     pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
 }
+# How NVML says that a card has no such thing, or that the driver is too old to know of it.
+_ABSENT = (
+    pynvml.NVMLError_NotSupported,
+    pynvml.NVMLError_InvalidArgument,
+    pynvml.NVMLError_FunctionNotFound,
+)
 
 
 class NvmlInventory:
@@ -74,10 +80,9 @@ def _library() -> Iterator[None]:
 
 
 def _optional(read: Callable[..., T], *arguments: object) -> T | None:
-    # Cards answer "not supported" for what they do not have; only that is no error.
     try:
         return read(*arguments)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
+    except _ABSENT:
         return None
 
 

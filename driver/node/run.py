@@ -22,7 +22,6 @@ from driver.node.cdifiles import CdiFiles
 from driver.node.claims import ClaimRef, NodeFacts
 from driver.node.device import device, device_name
 from driver.node.errors import NodeError, SettingsError
-from driver.node.faults import Reach, pass_by
 from driver.node.prepare import GetClaim, OnDoubleUse, Preparer
 from driver.node.publish import Publisher
 from driver.node.recover import recover
@@ -93,24 +92,16 @@ class NodePlugin:
     Blocks on disk and hardware: make it in a thread where there is an event loop.
     """
 
-    def __init__(
-        self,
-        settings: NodeSettings,
-        *,
-        cards: Inventory | None = None,
-        boot: str | None = None,
-        reach: Reach = pass_by,
-    ) -> None:
+    def __init__(self, settings: NodeSettings, *, cards: Inventory | None = None) -> None:
         settings.check()
         self._settings = settings
-        self._reach = reach
         self._cards = (cards or inventory(settings)).cards()
         folder = Path(settings.data_dir())
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o750)
-            self._boot = boot or _BOOT_ID.read_text().strip()
-            self._files = CdiFiles(Path(settings.cdi_dir), settings.driver, reach=reach)
-            self._store = ClaimStore(folder / "claims.journal", reach=reach)
+            self._boot = _BOOT_ID.read_text().strip()
+            self._files = CdiFiles(Path(settings.cdi_dir), settings.driver)
+            self._store = ClaimStore(folder / "claims.journal")
             recover(self._store, self._files, boot=self._boot)
             self._turn = Turn(folder, settings.pod_uid or secrets.token_hex(8))
         except OSError as error:
@@ -180,7 +171,6 @@ class NodePlugin:
             get_claim=claim_reader(rest),
             node=lambda: self._facts,
             on_double_use=_reporter(recorder),
-            reach=self._reach,
         )
 
     def _read_facts(self) -> NodeFacts:

@@ -1,10 +1,16 @@
 """What is read of real hardware, from made-up trees and from libraries that are not there."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from driver.node import nvlink, sysfs
+from driver.node.card import MIB, Card
 from driver.node.errors import InventoryError
 from driver.node.nvlink import SWITCH
 
@@ -56,6 +62,37 @@ def test_root_and_numa_node_from_sysfs(tmp_path: Path) -> None:
         assert sysfs.numa_node("0000:1b:00.0", tmp_path) == expected
     assert sysfs.pcie_root("0000:ff:00.0", tmp_path) is None
     assert sysfs.numa_node("0000:ff:00.0", tmp_path) is None
+
+
+def test_cards_are_read_through_a_library_like_nvidias(tmp_path: Path) -> None:
+    """The real bindings on a library of ours: topology, and what a card does not know."""
+    pytest.importorskip("pynvml")
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path / "libnvidia-ml.so.1"
+    source = Path(__file__).parent / "nvml" / "fake.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    script = (
+        "import sys, msgspec\n"
+        "from driver.node.nvml import NvmlInventory\n"
+        "sys.stdout.buffer.write(msgspec.json.encode(NvmlInventory().cards()))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    found = msgspec.json.decode(run.stdout, type=tuple[Card, ...])
+    assert [card.uuid for card in found] == [f"GPU-{index}" for index in range(5)]
+    assert [card.nvlink_group for card in found] == ["0", "0", "2", "2", None]
+    assert [card.pci_bus_id for card in found] == [f"0000:{n:02x}:00.0" for n in range(27, 32)]
+    assert [card.brand for card in found] == ["Nvidia"] * 4 + [None]
+    assert {
+        (c.product_name, c.architecture, c.memory, c.cuda_compute_capability) for c in found
+    } == {("NVIDIA A100-SXM4-40GB", "Ampere", 40960 * MIB, "8.0")}
+    assert {(c.driver_version, c.cuda_driver_version) for c in found} == {("580.95.05", "12.8")}
 
 
 def test_without_the_driver_nvml_says_what_to_do() -> None:

@@ -16,10 +16,12 @@ import pytest
 
 from driver.kube.rest import Rest
 from driver.model.resourceclaim import ResourceClaim
+from driver.node.card import Inventory
 from driver.node.errors import NodeError, SettingsError
 from driver.node.publish import SLICES
 from driver.node.run import NodePlugin
 from driver.node.settings import NodeSettings
+from driver.node.simulated import SimulatedInventory
 from driver.wire.encode import builtins
 from tests.kube.apiserver import ApiServer
 from tests.kube.objects import Refusal
@@ -52,9 +54,11 @@ def settings(tmp_path: Path) -> NodeSettings:
 
 
 @asynccontextmanager
-async def serving(server: ApiServer, settings: NodeSettings) -> AsyncIterator[None]:
+async def serving(
+    server: ApiServer, settings: NodeSettings, cards: Inventory | None = None
+) -> AsyncIterator[None]:
     """The plugin, running until the end of the block, then ended as by SIGTERM."""
-    plugin = await asyncio.to_thread(NodePlugin, settings)
+    plugin = await asyncio.to_thread(NodePlugin, settings, cards=cards)
     stop = asyncio.Event()
     async with server.session() as session:
         task = asyncio.ensure_future(plugin.serve(Rest(session), stop))
@@ -115,6 +119,23 @@ async def test_the_life_of_a_claim(
         gone: Any = await kubelet.unprepare(ref(0))
         assert gone[UIDS[0]].error == ""
         assert cdi_files(settings) == []
+
+
+async def test_cards_that_the_toolkit_describes(
+    server: ApiServer, settings: NodeSettings, tmp_path: Path
+) -> None:
+    """Hardware: the toolkit's CDI device beside ours, where there is one."""
+    cards = SimulatedInventory("4xT4", NODE)
+    uuid = cards.cards()[1].uuid
+    described = {"kind": "nvidia.com/gpu", "devices": [{"name": uuid}]}
+    (tmp_path / "nvidia.json").write_text(json.dumps(described))
+    hardware = msgspec.structs.replace(settings, simulate="", vendor_cdi_dirs=(str(tmp_path),))
+    put(server, claim(0, result("gpu-1", "a"), result("gpu-2", "b")))
+    async with serving(server, hardware, cards), register(Path(settings.registry_dir)) as kubelet:
+        answer: Any = (await kubelet.prepare(ref(0)))[UIDS[0]]
+    ids = [list(device.cdi_device_ids) for device in answer.devices]
+    assert f"nvidia.com/gpu={uuid}" in ids[0]
+    assert not any(cdi_id.startswith("nvidia.com") for found in ids[1:] for cdi_id in found)
 
 
 async def test_every_claim_is_answered_for_itself(
