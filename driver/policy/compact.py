@@ -6,18 +6,18 @@ from driver.policy.nodeuse import node_use
 from driver.policy.view import Choice, NodeView
 from driver.policy.weights import Weights
 
-# The lesser terms decide only between choices of the same fullness, which counts in whole
-# percents: 9 split groups stay below one percent, 9 broken ones below one split, and so on.
-_SPLIT, _BROKEN, _LEFT = -0.1, -0.01, -0.0001
+# The lesser terms decide only between choices of the same fullness, which counts in hundredths of a
+# percent: 9 split groups stay below one hundredth, 9 broken ones below one split, and so on.
+_SPLIT, _BROKEN, _LEFT = -0.001, -0.0001, -0.000001
 
 
 class CompactDevices:
     """The GPU axis: the fullest device; whole devices from one group, the one with least to lose.
 
     Score = mean percent that the chosen devices are full with the choice
-    - 0.1 for each NVLink group beyond the first from which free devices are taken
-    - 0.01 for each group that was all free and is so no longer, unless it is taken whole
-    - 0.0001 for each free device left in the groups that free devices are taken from.
+    - 0.001 for each NVLink group beyond the first from which free devices are taken
+    - 0.0001 for each group that was all free and is so no longer, unless it is taken whole
+    - 0.000001 for each free device left in the groups that free devices are taken from.
     """
 
     def __init__(self, weights: Weights | None = None) -> None:
@@ -66,4 +66,4 @@ def _mean_percent(full: dict[int, float], choice: Choice) -> float:
     taken = choice.taken
     if not taken:
         return 0.0
-    return sum(round(100 * full[one.index]) for one in taken) / len(taken)
+    return sum(fullness.percent(full[one.index]) for one in taken) / len(taken)

@@ -9,8 +9,17 @@ from collections.abc import Mapping
 from driver.policy.view import Choice, DeviceView, NodeView, Taken
 from driver.policy.weights import Weights
 
+# Fullness is compared in hundredths of a percent: finer differences are of no use to anybody, and
+# what is equal leaves the decision to the lesser terms of a policy.
+_DIGITS = 2
+
 # How many shares a device is thought to have at the most: HAMi's default for `deviceSplitCount`.
 SLOTS = 10
+
+
+def percent(full: float) -> float:
+    """The fullness in percent, as far as differences of it count."""
+    return round(100 * full, _DIGITS)
 
 
 def before(device: DeviceView, weights: Weights | None = None) -> float:

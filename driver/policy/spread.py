@@ -8,19 +8,19 @@ from driver.policy.nodeuse import node_use
 from driver.policy.view import Choice, Domains, NodeView
 from driver.policy.weights import Weights
 
-# Together below one percent, so that they decide only between devices that are equally empty; and
-# being apart comes before being in an idle place.
-_APART = (0.4, 0.2, 0.1)
-_IDLE = (0.2, 0.05, 0.02)
+# Together below a hundredth of a percent, so that they decide only between devices equally
+# empty; and being apart comes before being in an idle place.
+_APART = (0.004, 0.002, 0.001)
+_IDLE = (0.002, 0.0005, 0.0002)
 
 
 class SpreadDevices:
     """The GPU axis: the emptiest device; several over NVLink groups, PCIe roots, NUMA nodes.
 
     Score = mean percent that the chosen devices are empty with the choice
-    + 0.4, 0.2 and 0.1 times how many NVLink groups, PCIe roots and NUMA nodes they are in, from 0
+    + 0.004, 0.002 and 0.001 times how many NVLink groups, PCIe roots and NUMA nodes they are in, from 0
       (one) to 1 (one each)
-    + 0.2, 0.05 and 0.02 times the share of free devices that those are left with.
+    + 0.002, 0.0005 and 0.0002 times the share of free devices that those are left with.
     """
 
     def __init__(self, weights: Weights | None = None) -> None:
@@ -29,7 +29,7 @@ class SpreadDevices:
     def score(self, view: NodeView, choice: Choice) -> Score:
         """How well the choice keeps out of the way of others and of itself."""
         full = fullness.after(view, choice, self._weights)
-        empty = sum(100 - round(100 * full[one.index]) for one in choice.taken)
+        empty = sum(100 - fullness.percent(full[one.index]) for one in choice.taken)
         opened = [index for index in full if view.devices[index].free]
         places = (view.nvlink_groups, view.pcie_roots, view.numa_nodes)
         apart = sum(w * _apart(one, full) for w, one in zip(_APART, places, strict=True))

@@ -1,7 +1,9 @@
 """Which of two choices on one node a policy of the GPU axis prefers."""
 
 import pytest
+from msgspec.structs import replace
 
+from driver.model.names import MEMORY
 from driver.policy.registry import objective
 from driver.policy.view import Choice, NodeView
 from tests.policy.views import node, partly, share, take, whole
@@ -71,6 +73,15 @@ def test_fullness_counts_the_request() -> None:
     """A small card that the request fills is fuller than a big one, though both are empty."""
     view = node(partly(0, 0), partly(1, 0))
     assert _prefers("compact", view, share(0, memory=90), share(1, memory=45))
+
+
+def test_small_shares_count_too() -> None:
+    """A hundred MiB of a card with 16 GiB is little, but it is not nothing."""
+    view = node(partly(0, 0), partly(1, 0))
+    view = node(*(replace(one, capacity={MEMORY: 16_384}) for one in view.devices))
+    used = node(replace(view.devices[0], used={MEMORY: 100}, shares=1), view.devices[1])
+    assert _prefers("spread", used, share(1, memory=100), share(0, memory=100))
+    assert _prefers("compact", used, share(0, memory=100), share(1, memory=100))
 
 
 def test_a_later_policy_breaks_the_ties_of_an_earlier_one() -> None:
