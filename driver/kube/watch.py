@@ -71,6 +71,9 @@ class Watch:
                         raise api_error(what, stream.status, stream.headers, body)
                     async with aclosing(stream.lines()) as lines:
                         async for line in lines:
+                            if self._stopped:
+                                # Lines that are here already would put the end off for ever.
+                                return
                             silence.reschedule(loop.time() + idle)
                             receive(self._read(line))
         except TimeoutError as error:

@@ -5,6 +5,7 @@ import pytest
 from driver.kube.informer import HandlerError, Informer, Pace
 from driver.kube.rest import Rest
 from driver.kube.store import Delete, Event, Synced, Unreadable
+from driver.kube.watch import Watch, WatchEvent
 from driver.model.core import Node
 from driver.model.ids import ObjectKey
 from tests.kube.apiserver import ApiServer
@@ -188,6 +189,24 @@ async def test_a_relist_on_demand_is_begun_after_the_call(server: ApiServer, res
         assert first == second >= version
         assert ObjectKey("", "a") in informer.objects
     assert reader.events[-1] == Synced(resource_version=first)
+
+
+async def test_a_watch_that_is_stopped_takes_no_more_lines(server: ApiServer) -> None:
+    """Those that are here already must not make it forget, or a relist would wait for ever."""
+    server.put(NODES, node("a"))
+    server.put(NODES, node("b"))
+    received: list[WatchEvent] = []
+
+    def receive(event: WatchEvent) -> None:
+        received.append(event)
+        if len(received) == 1:
+            watch.stop()
+
+    words = {"watch": "1", "allowWatchBookmarks": "true", "sendInitialEvents": "true"}
+    async with server.session() as session, asyncio.timeout(10):
+        watch = Watch(session, NODES, words | {"resourceVersionMatch": "NotOlderThan"})
+        await watch.run(receive, idle=60)
+    assert len(received) == 1
 
 
 @pytest.mark.parametrize("streams_lists", [True, False])
