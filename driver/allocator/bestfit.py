@@ -74,21 +74,22 @@ class BestFit:
         )
 
     def _usable(self, demand: Demand) -> list[Candidate]:
-        """The candidates that may be placed on an empty board.
-
-        One that cannot be decided is left out: first fit has got along without it.
-        """
+        """The candidates that may be placed on an empty board."""
         if demand.takes_all:
             return list(demand.candidates)
         usable = []
         for candidate in demand.candidates:
-            try:
-                if self._board.place(candidate):
-                    self._board.take_back()
-                    usable.append(candidate)
-            except AllocationError:
-                continue
+            if self._place(candidate):
+                self._board.take_back()
+                usable.append(candidate)
         return usable
+
+    def _place(self, candidate: Candidate) -> bool:
+        """Put it on the board; what Kubernetes would stop at is no choice, for there is another."""
+        try:
+            return self._board.place(candidate)
+        except AllocationError:
+            return False
 
     def _demand(self, index: int) -> None:
         if index == len(self._demands):
@@ -115,7 +116,7 @@ class BestFit:
                 tried.add(kind)
             if self._stop():
                 return
-            if not self._board.place(candidate):
+            if not self._place(candidate):
                 continue
             if left == demand.count:
                 self._first[index] = position

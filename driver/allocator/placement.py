@@ -37,7 +37,7 @@ class Board:
     def place(self, candidate: Candidate) -> bool:
         """Put one device on the board; false, and nothing changed, when it cannot be there.
 
-        Raises `AllocationError` where Kubernetes' allocator would stop.
+        Raises `AllocationError` where Kubernetes' allocator would stop; nothing is changed then.
         """
         demand, standing = candidate.demand, candidate.standing
         if not standing.open_to(demand.claim, admin=demand.admin):
@@ -45,20 +45,14 @@ class Board:
         amounts = candidate.amounts(self._rules)
         if isinstance(amounts, str):
             return False
-        device = standing.device
-        short = device.shareable and standing.short_of(amounts) is not None
+        short = standing.device.shareable and standing.short_of(amounts) is not None
         if short and not demand.takes_all:
             return False
-        draws = bool(device.device.consumes_counters)
-        if draws and not self._book.take_counters(standing):
+        if not self._bind(candidate):
             return False
-        # For mode All a violated constraint is an error, also where capacity lacks as well.
-        constrained = self._constrain(candidate)
-        if short or not constrained:
-            if constrained:
-                self._release(demand)
-            if draws:
-                self._book.give_back_counters(standing)
+        if short:
+            # For mode All a violated constraint is an error, also where capacity lacks as well.
+            self._release(candidate)
             return False
         self._hold(demand, standing, amounts)
         self.placed.append(candidate)
@@ -74,9 +68,28 @@ class Board:
         else:
             amounts = candidate.amounts(self._rules)
             standing.remove_share(amounts if not isinstance(amounts, str) else {})
-        self._release(demand)
-        if standing.device.device.consumes_counters:
-            self._book.give_back_counters(standing)
+        self._release(candidate)
+
+    def _bind(self, candidate: Candidate) -> bool:
+        """Draw the counters and enter the constraints, or neither."""
+        standing = candidate.standing
+        draws = bool(standing.device.device.consumes_counters)
+        if draws and not self._book.take_counters(standing):
+            return False
+        bound = False
+        try:
+            bound = self._constrain(candidate)
+        finally:
+            if draws and not bound:
+                self._book.give_back_counters(standing)
+        return bound
+
+    def _release(self, candidate: Candidate) -> None:
+        """Undo `_bind`."""
+        for constraint in candidate.demand.constraints:
+            constraint.remove()
+        if candidate.standing.device.device.consumes_counters:
+            self._book.give_back_counters(candidate.standing)
 
     def _hold(self, demand: Demand, standing: Standing, amounts: Mapping[str, Quantity]) -> None:
         self._per_claim[demand.claim] += 1
@@ -87,26 +100,19 @@ class Board:
 
     def _constrain(self, candidate: Candidate) -> bool:
         demand = candidate.demand
-        if not demand.constraints:
-            return True
-        for index, (constraint, value) in enumerate(
-            zip(demand.constraints, candidate.values(), strict=True)
-        ):
+        values = candidate.values() if demand.constraints else ()
+        for index, (constraint, value) in enumerate(zip(demand.constraints, values, strict=True)):
             if constraint.add(value):
                 continue
+            for earlier in demand.constraints[:index]:
+                earlier.remove()
             if demand.takes_all:
                 raise AllocationError(
                     f"{demand.described}: cannot add device {candidate.standing.device.id} "
                     "because a claim constraint would not be satisfied"
                 )
-            for earlier in demand.constraints[:index]:
-                earlier.remove()
             return False
         return True
-
-    def _release(self, demand: Demand) -> None:
-        for constraint in demand.constraints:
-            constraint.remove()
 
     def _fix(self, demand: Demand, result: DeviceRequestAllocationResult) -> None:
         """Put a result on the board that is not ours to change; only constraints can refuse it."""

@@ -18,8 +18,8 @@ class SpreadDevices:
     """The GPU axis: the emptiest device; several over NVLink groups, PCIe roots, NUMA nodes.
 
     Score = mean percent that the chosen devices are empty with the choice
-    + 0.004, 0.002 and 0.001 times how many NVLink groups, PCIe roots and NUMA nodes they are in, from 0
-      (one) to 1 (one each)
+    + 0.004, 0.002 and 0.001 times how many NVLink groups, PCIe roots and NUMA nodes they are in,
+      from 0 (one) to 1 (one each)
     + 0.002, 0.0005 and 0.0002 times the share of free devices that those are left with.
     """
 

@@ -1,11 +1,13 @@
 """How much a search does, and that it stops: steps are devices that were tried."""
 
 import pytest
+from msgspec.structs import replace
 
 from driver.allocator.allocate import InvalidPoolsError, allocate
 from driver.allocator.outcome import Allocated, Unsatisfiable
 from driver.model.errors import AllocationError
 from driver.model.names import DRIVER
+from driver.model.resourceslice import DeviceAttribute
 from driver.policy.registry import objective
 from tests.allocator.build import (
     ADevice,
@@ -183,3 +185,39 @@ def test_runners_up_follow_the_best_and_score_no_more() -> None:
     assert scores[0] > scores[1]
     assert [one.device for one in explanation.runners_up[0].devices] == ["gpu-5"]
     assert [one.reason for one in explanation.rejections] == ["in use"]
+
+
+def test_a_choice_that_would_be_an_error_is_passed_over() -> None:
+    """Mode All of the blue ones stops at a red one beside it; the best score looks on elsewhere."""
+    color = f'device.attributes["{DRIVER}"].color'
+    cards = [
+        device("blue").with_attribute("color", "blue").with_attribute("kind", "any"),
+        device("red").with_attribute("color", "red").with_attribute("kind", "any"),
+        device("all").with_attribute("color", "blue").with_attribute("kind", "all"),
+    ]
+    kind = f'device.attributes["{DRIVER}"].kind'
+    asked = claim(
+        request("one").with_selector(f'{kind} == "any"'),
+        request("rest").with_selector(f'{kind} == "all" && {color} == "blue"').for_all(),
+    ).matching(f"{DRIVER}/color")
+    for policy in ("compact", "spread"):
+        outcome = allocate(problem([slice_of(*cards)], asked), objective=objective(policy))
+        assert chosen(outcome) == ["blue", "all"]
+
+
+def test_a_device_that_cannot_be_decided_leaves_no_trace() -> None:
+    """Its counters are given back when its attribute turns out to have no value."""
+    odd = device("odd").with_counters("set", c=1).with_attribute("color", ("x",))
+    broken = replace(odd, made=replace(odd.made, attributes={"color": DeviceAttribute()}))
+    good = [
+        device(f"good-{n}").with_counters("set", c=1).with_attribute("color", "x") for n in range(2)
+    ]
+    slices = [
+        slice_of(*good, broken, slices=2),
+        slice_of(name="counters", slices=2).with_counter_set("set", c=2),
+    ]
+    asked = claim(request(count=2)).matching(f"{DRIVER}/color")
+    outcome = allocate(problem(slices, asked), objective=objective("spread"))
+    assert chosen(outcome) == ["good-0", "good-1"]
+    assert isinstance(outcome, Allocated)
+    assert outcome.explanation.runners_up == ()
