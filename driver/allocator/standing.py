@@ -127,8 +127,10 @@ class Book:
             devices = [device for pool in pools for device in pool.asked]
             # Devices that are not even asked here come after those that are.
             devices += [one for pool in pools for one in pool.others if one not in pool.asked]
+            # Slices of other nodes may repeat a name; the device of this node is the one meant.
             self._by_id = {
-                device.id: self.standing(device, order) for order, device in enumerate(devices)
+                device.id: self.standing(device, order)
+                for order, device in reversed([*enumerate(devices)])
             }
         return self._by_id.get(device_id)
 
