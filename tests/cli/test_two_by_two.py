@@ -72,7 +72,7 @@ def test_every_pod_is_explained(quadrant: Quadrant) -> None:
     assert len(last) == 2
     assert last[0].startswith("node t4 by spread, score ")
     assert "; next a10g, " in last[0]
-    assert last[1].startswith("t4/gpu-0 by binpack, score 98")
+    assert last[1].startswith("t4/gpu-0 by binpack, score 97.66")
 
 
 def test_the_examples_class_is_the_one_that_is_shipped() -> None:
