@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,14 +43,21 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> NodeSettings:
-    """A plugin of four T4 in a folder of its own; short paths, for the sockets' sake."""
+def folder() -> Iterator[Path]:
+    """A folder with a short path: pytest's own are too long for a socket in them."""
+    with tempfile.TemporaryDirectory(prefix="q") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def settings(folder: Path) -> NodeSettings:
+    """A plugin of four T4 in a folder of its own."""
     return NodeSettings(
         node_name=NODE,
         simulate="4xT4",
-        plugins_dir=f"{tmp_path}/p",
-        registry_dir=f"{tmp_path}/r",
-        cdi_dir=f"{tmp_path}/c",
+        plugins_dir=f"{folder}/p",
+        registry_dir=f"{folder}/r",
+        cdi_dir=f"{folder}/c",
     )
 
 
@@ -122,14 +130,14 @@ async def test_the_life_of_a_claim(
 
 
 async def test_cards_that_the_toolkit_describes(
-    server: ApiServer, settings: NodeSettings, tmp_path: Path
+    server: ApiServer, settings: NodeSettings, folder: Path
 ) -> None:
     """Hardware: the toolkit's CDI device beside ours, where there is one."""
     cards = SimulatedInventory("4xT4", NODE)
     uuid = cards.cards()[1].uuid
     described = {"kind": "nvidia.com/gpu", "devices": [{"name": uuid}]}
-    (tmp_path / "nvidia.json").write_text(json.dumps(described))
-    hardware = msgspec.structs.replace(settings, simulate="", vendor_cdi_dirs=(str(tmp_path),))
+    (folder / "nvidia.json").write_text(json.dumps(described))
+    hardware = msgspec.structs.replace(settings, simulate="", vendor_cdi_dirs=(str(folder),))
     put(server, claim(0, result("gpu-1", "a"), result("gpu-2", "b")))
     async with serving(server, hardware, cards), register(Path(settings.registry_dir)) as kubelet:
         answer: Any = (await kubelet.prepare(ref(0)))[UIDS[0]]
@@ -298,7 +306,7 @@ async def test_a_refused_registration_does_not_end_the_plugin(
 
 
 async def test_sockets_of_killed_instances_are_replaced_or_cleared(
-    server: ApiServer, settings: NodeSettings, tmp_path: Path
+    server: ApiServer, settings: NodeSettings, folder: Path
 ) -> None:
     """The own one is bound anew, one of another instance is removed, a living one stays."""
     script = (
@@ -306,7 +314,7 @@ async def test_sockets_of_killed_instances_are_replaced_or_cleared(
         "for path in sys.argv[1:]:\n"
         "    s = socket.socket(socket.AF_UNIX); s.bind(path); s.listen()\n"
     )
-    registry, data = tmp_path / "r", tmp_path / "p" / "gpu.quadrant.dev"
+    registry, data = folder / "r", folder / "p" / "gpu.quadrant.dev"
     data.mkdir(parents=True)
     registry.mkdir()
     dead = [
@@ -372,7 +380,7 @@ def test_unknown_settings_are_refused() -> None:
 
 
 async def test_the_process_ends_on_sigterm_and_keeps_its_slices(
-    server: ApiServer, settings: NodeSettings, tmp_path: Path
+    server: ApiServer, settings: NodeSettings, folder: Path
 ) -> None:
     """`run` itself: settings in, kubeconfig found, signals heard, exit status zero."""
     cluster = {"name": "c", "cluster": {"server": server.url}}
@@ -385,7 +393,7 @@ async def test_the_process_ends_on_sigterm_and_keeps_its_slices(
         "contexts": [context],
         "users": [{"name": "u", "user": {}}],
     }
-    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     given = msgspec.structs.replace(settings, kubeconfig=str(kubeconfig))
     script = (
