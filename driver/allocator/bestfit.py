@@ -56,7 +56,7 @@ class BestFit:
         self._candidates = [self._usable(demand) for demand in self._demands]
         self._twins = [False, *map(twins, self._demands, self._demands[1:])]
         self._first = [0] * len(self._demands)
-        self._kinds = kinds(self._candidates, self._view, self._index)
+        self._kinds = kinds(self._candidates, self._plan.rules, self._view, self._index)
         self._consider(first)
         self._demand(0)
         return self._ranking[0][2]

@@ -129,20 +129,10 @@ class Plan:
         return tuple(demands)
 
     def _demand(self, asker: _Asker, request: DeviceRequest, asked: Asked) -> Demand:
-        name, features = _name(request, asked), self.problem.features
-        exact = isinstance(asked, ExactDeviceRequest)
-        where = f"claim {asker.name}, {'request' if exact else 'subrequest'} {own_name(name)}"
-        if isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None:
-            _require(features.admin_access, f"{where}: admin access is requested, but the feature")
-        if asked.capacity is not None:
-            _require(
-                features.consumable_capacity,
-                f"{where}: has capacity requests, but the DRAConsumableCapacity feature",
-            )
-        if asked.derived_attributes:
-            _require(
-                features.derived_attributes, f"{where}: has derived attributes, but the feature"
-            )
+        name = _name(request, asked)
+        kind = "request" if isinstance(asked, ExactDeviceRequest) else "subrequest"
+        where = f"claim {asker.name}, {kind} {own_name(name)}"
+        self._check_features(where, asked)
         return Demand(
             asked,
             self._class(where, asked),
@@ -156,6 +146,21 @@ class Plan:
             ),
             derived={one.name: one.expression for one in asked.derived_attributes},
         )
+
+    def _check_features(self, where: str, asked: Asked) -> None:
+        """Refuse what the cluster has switched off, so that nothing asked for is passed over."""
+        features = self.problem.features
+        if isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None:
+            _require(features.admin_access, f"{where}: admin access is requested, but the feature")
+        if asked.capacity is not None:
+            _require(
+                features.consumable_capacity,
+                f"{where}: has capacity requests, but the DRAConsumableCapacity feature",
+            )
+        if asked.derived_attributes:
+            _require(
+                features.derived_attributes, f"{where}: has derived attributes, but the feature"
+            )
 
     def _class(self, where: str, asked: Asked) -> DeviceClass:
         if any(selector.cel is None for selector in asked.selectors):

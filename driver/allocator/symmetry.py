@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from driver.allocator.demand import Candidate, Demand
+from driver.allocator.demand import Candidate, Demand, Rules
 from driver.allocator.device import PooledDevice
 from driver.allocator.standing import Standing
 from driver.policy.view import DeviceView, NodeView
@@ -10,28 +10,29 @@ from driver.policy.view import DeviceView, NodeView
 
 def kinds(
     candidates: Sequence[Sequence[Candidate]],
+    rules: Rules,
     view: NodeView,
     index: Mapping[PooledDevice, int],
 ) -> dict[Candidate, Hashable]:
     """A mark for each candidate; the same mark means that the devices can be exchanged.
 
-    `candidates` are by demand. Devices can be exchanged when the same demands may take them, the
-    constraints see the same in them, and scorers cannot tell them apart. Devices that draw from
-    counters are never exchanged.
+    `candidates` are by demand. Devices can be exchanged when the same demands may take the same of
+    them, the constraints see the same in them, and scorers cannot tell them apart. Devices that
+    draw from counters are never exchanged.
     """
     roles: dict[Standing, list[Hashable]] = {}
     for number, several in enumerate(candidates):
         for candidate in several:
-            values = () if candidate.demand.takes_all else candidate.values()
-            roles.setdefault(candidate.standing, []).append((number, values))
+            role = number if candidate.demand.takes_all else (number, _part(candidate, rules))
+            roles.setdefault(candidate.standing, []).append(role)
     marks: dict[Hashable, int] = {}
     kind: dict[Standing, int] = {}
-    for standing, role in roles.items():
+    for standing, played in roles.items():
         device = standing.device
         place = index.get(device)
         looks = device.id if place is None else _looks(view.devices[place])
         alone = standing.order if device.device.consumes_counters else None
-        kind[standing] = marks.setdefault((looks, alone, tuple(role)), len(marks))
+        kind[standing] = marks.setdefault((looks, alone, tuple(played)), len(marks))
     return {candidate: kind[candidate.standing] for several in candidates for candidate in several}
 
 
@@ -45,6 +46,12 @@ def twins(one: Demand, other: Demand) -> bool:
     if one.constraints != other.constraints or one.device_class is not other.device_class:
         return False
     return one.signature == other.signature
+
+
+def _part(candidate: Candidate, rules: Rules) -> Hashable:
+    """What a demand takes of the device, and what its constraints see in it."""
+    amounts = candidate.amounts(rules)
+    return amounts if isinstance(amounts, str) else tuple(amounts.items()), candidate.values()
 
 
 def _looks(device: DeviceView) -> Hashable:

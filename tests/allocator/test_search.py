@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from driver.allocator.allocate import InvalidPoolsError, allocate
 from driver.allocator.outcome import Allocated, Unsatisfiable
 from driver.model.errors import AllocationError
-from driver.model.names import DRIVER
+from driver.model.names import DRIVER, MEMORY
 from driver.model.resourceslice import DeviceAttribute
 from driver.policy.registry import objective
 from tests.allocator.build import (
@@ -221,3 +221,15 @@ def test_a_device_that_cannot_be_decided_leaves_no_trace() -> None:
     assert chosen(outcome) == ["good-0", "good-1"]
     assert isinstance(outcome, Allocated)
     assert outcome.explanation.runners_up == ()
+
+
+def test_cards_that_round_differently_are_not_the_same() -> None:
+    """Equal but for their request policies: the one that is filled more is the compact choice."""
+    cards = [
+        device(f"by-{step}").with_capacity(MEMORY, "16", step=step).shareable()
+        for step in ("1", "8")
+    ]
+    asked = claim(request().with_capacity(memory="3"))
+    for policy, name in (("compact", "by-8"), ("spread", "by-1")):
+        outcome = allocate(problem([slice_of(*cards)], asked), objective=objective(policy))
+        assert chosen(outcome) == [name]
