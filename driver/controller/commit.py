@@ -5,16 +5,17 @@ answer; it awaits nothing, so that in one process answers follow each other. It 
 state and, unless the request is a dry run, enters its answer in the ledger.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from driver.allocator.allocate import allocate
 from driver.allocator.outcome import Allocated, Unsatisfiable
+from driver.allocator.pools import Pool
 from driver.allocator.problem import Problem
 from driver.controller import results as remaking
 from driver.controller.cluster import Cluster
-from driver.controller.ledger import Answer, AnswerKey
+from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.policies import UnknownPolicyError
 from driver.controller.proposal import Proposal, answer_key, node_of, ours
 from driver.model.allocation import Explanation
@@ -129,7 +130,6 @@ def _choose(
 
 
 def _problem(proposal: Proposal, cluster: Cluster, node: NodeName, now: float) -> Problem:
-    picked = {result.device_id() for result in proposal.results}
     pools = cluster.inventory.pools(cluster.node(node))
     return Problem(
         node=cluster.node(node),
@@ -140,7 +140,20 @@ def _problem(proposal: Proposal, cluster: Cluster, node: NodeName, now: float) -
         features=cluster.features,
         fixed=_fixed(proposal, cluster.driver),
         pinned_subrequests=_pinned(proposal),
-        excluded=cluster.ledger.quarantine(now) - picked,
+        excluded=_quarantine(proposal, pools, cluster.ledger, now),
+    )
+
+
+def _quarantine(
+    proposal: Proposal, pools: Iterable[Pool], ledger: Ledger, now: float
+) -> frozenset[DeviceId]:
+    """Devices of these pools that are not to be chosen anew; what the scheduler picked may stay."""
+    picked = {result.device_id() for result in proposal.results}
+    return frozenset(
+        device.id
+        for pool in pools
+        for device in pool.devices
+        if ledger.quarantined(device.id, now) and device.id not in picked
     )
 
 

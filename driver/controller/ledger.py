@@ -147,9 +147,10 @@ class Ledger:
         """What is in use, all holds counted."""
         return self._book
 
-    def quarantine(self, now: float) -> frozenset[DeviceId]:
-        """Whole devices released so lately that the scheduler may not know yet (rule 7)."""
-        return frozenset(device for device, at in self._released.items() if now - at < QUARANTINE_S)
+    def quarantined(self, device: DeviceId, now: float) -> bool:
+        """Whether it was whole and released so lately that the scheduler may not know (rule 7)."""
+        at = self._released.get(device)
+        return at is not None and now - at < QUARANTINE_S
 
     def holder(self, device: DeviceId) -> Commitment | None:
         """The claim that was seen to hold this whole device, if there is one."""

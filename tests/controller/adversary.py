@@ -212,12 +212,12 @@ class World:
     def _choose(
         self, uid: ClaimUid, key: AnswerKey, cached: Stored, pick: DeviceId
     ) -> Answer | None:
-        use, quarantine = self.ledger.use_for(uid), self.ledger.quarantine(self.now)
+        use = self.ledger.use_for(uid)
         names = ["shared"] if cached.shared else ["gpu-0", "gpu-1"]
         self.chance.shuffle(names)
         for name in names:
             device = DeviceId(DRIVER, key.proposal, name)
-            if device in quarantine and device != pick:
+            if device != pick and self.ledger.quarantined(device, self.now):
                 continue
             result = _result(device, f"{uid}-{key.base}" if cached.shared else None)
             if overbooked([result], use, INVENTORY) is None:
