@@ -17,61 +17,56 @@ from driver.model.api import ObjectMeta
 _OPEN = {ObjectMeta}
 
 
-def unknown_fields(kind: type, data: bytes | msgspec.Raw) -> tuple[str, ...]:
-    """The paths of all fields in `data` that `kind` does not name, in document order."""
-    return tuple(_walk(kind, msgspec.json.decode(data), ""))
-
-
 def unknown_in(kind: type, value: Any) -> tuple[str, ...]:
-    """The same for a document that is parsed already."""
+    """The paths of all fields of a parsed document that `kind` does not name, in its order."""
     return tuple(_walk(kind, value, ""))
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """What may stand in a value of one type; all three are empty where anything may."""
+
+    fields: dict[str, Any] | None = None
+    element: Any = None
+    entry: Any = None
 
 
 def _walk(kind: Any, value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict):
-        yield from _walk_mapping(kind, value, path)
+        yield from _walk_mapping(_shape(kind), value, path)
     elif isinstance(value, list):
-        item = _item_type(kind)
-        for index, element in enumerate(value):
-            yield from _walk(item, element, f"{path}[{index}]")
+        element = _shape(kind).element
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                yield from _walk(element, item, f"{path}[{index}]")
 
 
-def _walk_mapping(kind: Any, value: dict[str, Any], path: str) -> Iterator[str]:
-    struct = _struct(kind)
-    if struct in _OPEN:
-        return
-    if struct is not None:
-        fields = _fields(struct)
-        for name, element in value.items():
-            if name in fields:
-                yield from _walk(fields[name], element, f"{path}.{name}")
-            elif path or name not in ("apiVersion", "kind"):
-                yield f"{path}.{name}"
-        return
-    if get_origin(kind) is dict:
-        for name, element in value.items():
-            yield from _walk(get_args(kind)[1], element, f"{path}.{name}")
-
-
-def _struct(kind: Any) -> type[msgspec.Struct] | None:
-    for option in _options(kind):
-        if isinstance(option, type) and issubclass(option, msgspec.Struct):
-            return option
-    return None
-
-
-def _item_type(kind: Any) -> Any:
-    for option in _options(kind):
-        if get_origin(option) is tuple:
-            return get_args(option)[0]
-    return None
-
-
-def _options(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+def _walk_mapping(shape: _Shape, value: dict[str, Any], path: str) -> Iterator[str]:
+    for name, item in value.items():
+        kind = shape.entry
+        if shape.fields is not None:
+            if name not in shape.fields:
+                if path or name not in ("apiVersion", "kind"):
+                    yield f"{path}.{name}"
+                continue
+            kind = shape.fields[name]
+        if kind is not None and isinstance(item, dict | list):
+            yield from _walk(kind, item, f"{path}.{name}")
 
 
 @lru_cache(maxsize=256)
+def _shape(kind: Any) -> _Shape:
+    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    for option in options:
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            return _Shape() if option in _OPEN else _Shape(fields=_fields(option))
+    for option in options:
+        if get_origin(option) is tuple:
+            return _Shape(element=get_args(option)[0])
+        if get_origin(option) is dict:
+            return _Shape(entry=get_args(option)[1])
+    return _Shape()
+
+
 def _fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
     hints = get_type_hints(struct)
     return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
