@@ -107,7 +107,7 @@ class Planner:
             why="no node fits",
             fits_nowhere=True,
             policy=asked.policies.node,
-            rejections=tuple(_rejections(verdicts)),
+            rejections=tuple(rejections(verdicts)),
         )
 
     def stays(self, pod: Pod, node: str) -> Plan | None:
@@ -129,8 +129,8 @@ class Planner:
         asked = self._asked(pod)
         if plan.node is None or isinstance(asked, Plan):
             return plan
-        rejections = tuple(_rejections(self._of(asked.question)))
-        return msgspec.structs.replace(plan, rejections=rejections)
+        out = tuple(rejections(self._of(asked.question)))
+        return msgspec.structs.replace(plan, rejections=out)
 
     def question(self, pod: Pod) -> bytes | None:
         """Equal for pods that get the same plan; None where there is nothing to be planned."""
@@ -216,8 +216,8 @@ def _allocated(verdicts: Verdicts, node: str) -> Allocated | None:
     return outcome if isinstance(outcome, Allocated) else None
 
 
-def _rejections(verdicts: Verdicts) -> Iterator[NodeRejection]:
-    """All reasons, the most frequent first."""
+def rejections(verdicts: Verdicts) -> Iterator[NodeRejection]:
+    """Why nodes are out of the question: all reasons, the most frequent first."""
     by_reason: dict[str, list[tuple[str, Misfit]]] = {}
     for name, misfit in verdicts.misfits():
         by_reason.setdefault(misfit.reason, []).append((name, misfit))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from driver.controller.planner import Plan
-from driver.model.allocation import Explanation, RunnerUp, Score
+from driver.model.allocation import Explanation, Score
 from driver.model.ids import DeviceId
 
 # Terms and reasons beyond these would not fit into one line.
@@ -16,7 +16,7 @@ def told(devices: Iterable[DeviceId], explanation: Explanation) -> str:
     if explanation.score.terms:
         parts[0] += f", score {_score(explanation.score)}"
     if explanation.runners_up:
-        parts.append(_next(explanation.runners_up[0], explanation.score))
+        parts.append(_next(explanation))
     parts += [
         f"{item.count} device{'s' if item.count > 1 else ''} no candidate: {item.reason}"
         for item in explanation.rejections[:_MOST]
@@ -32,7 +32,7 @@ def node_told(plan: Plan) -> str:
         parts[0] += f", score {_score(plan.score)}"
     if plan.runners_up:
         second = plan.runners_up[0]
-        parts.append(f"next {second.node}, {_behind(second.score, plan.score)}")
+        parts.append(f"next {second.node}, {_behind(second.score, plan.score, policy)}")
     parts += [
         f"{item.count} node{'s' if item.count > 1 else ''} out: {item.reason}"
         for item in plan.rejections[:_MOST]
@@ -64,13 +64,23 @@ def _score(score: Score) -> str:
     return f"{_points(score.total)} ({said})" if said else _points(score.total)
 
 
-def _next(runner_up: RunnerUp, best: Score) -> str:
-    return f"next {_names(runner_up.devices)}, {_behind(runner_up.score, best)}"
+def _next(explanation: Explanation) -> str:
+    runner_up = explanation.runners_up[0]
+    behind = _behind(runner_up.score, explanation.score, explanation.policy)
+    return f"next {_names(runner_up.devices)}, {behind}"
 
 
-def _behind(second: Score, best: Score) -> str:
-    behind = round(best.total - second.total, 4)
-    return f"{_points(behind)} behind" if behind else "equal, later in order"
+def _behind(second: Score, best: Score, policy: str) -> str:
+    """How much worse: by the first of the policies that tells the two apart."""
+    names = policy.split(",")
+    pairs = zip((best, *best.then), (second, *second.then), strict=False)
+    for place, (one, other) in enumerate(pairs):
+        behind = round(one.total - other.total, 4)
+        if behind:
+            equal = f"equal by {', '.join(names[:place])}, " if place else ""
+            by = f" by {names[place]}" if place else ""
+            return f"{equal}{_points(behind)} behind{by}"
+    return "equal, later in order"
 
 
 def _points(points: float) -> str:

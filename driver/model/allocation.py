@@ -44,9 +44,13 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How good a choice is: more is better, and the terms add up to the total."""
+    """How good a choice is: more is better, and the terms add up to the total.
+
+    `then` are the scores of the policies that break ties, in their order.
+    """
 
     terms: tuple[Term, ...] = ()
+    then: tuple["Score", ...] = ()
 
     @property
     def total(self) -> float:

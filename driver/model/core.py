@@ -161,6 +161,7 @@ class PodCondition(ApiStruct, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
 
 
 class PodStatus(ApiStruct, frozen=True, kw_only=True):

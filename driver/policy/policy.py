@@ -18,15 +18,17 @@ class Policy(msgspec.Struct, frozen=True):
     def judge(self, view: NodeView, choice: Choice) -> tuple[tuple[float, ...], Score]:
         """What to compare choices by (the greatest is the best, equal means a tie), and why.
 
-        The score is that of the first scorer, the one that decides.
+        The score is that of the first scorer, the one that decides; `then` has the others.
         """
         scores = [one.score(view, choice) for one in self.scorers]
-        return tuple([round(score.total, _DIGITS) for score in scores]), scores[0]
+        rank = tuple([round(score.total, _DIGITS) for score in scores])
+        first, *others = scores
+        return rank, Score(first.terms, tuple(others)) if others else first
 
     def rank(self, view: NodeView, choice: Choice) -> tuple[float, ...]:
         """What to compare choices by: the greatest is the best; equal means a tie."""
         return self.judge(view, choice)[0]
 
     def score(self, view: NodeView, choice: Choice) -> Score:
-        """The score of the first scorer, the one that decides, for an explanation."""
-        return self.scorers[0].score(view, choice)
+        """Why, for an explanation: the score of each scorer, the first one's first."""
+        return self.judge(view, choice)[1]

@@ -24,6 +24,18 @@ def test_devices() -> None:
     )
 
 
+def test_a_tie_names_the_policy_that_broke_it() -> None:
+    """Of several policies, the first that tells the two apart is the one to speak of."""
+    explanation = Explanation(
+        policy="compact,topology",
+        score=Score((Term("fullness", 100.0),), then=(Score((Term("closeness", 100.0),)),)),
+        runners_up=(RunnerUp((C,), Score((Term("fullness", 100.0),), then=(Score(),))),),
+    )
+    assert told([A, B], explanation).endswith(
+        "next n/gpu-2, equal by compact, 100 behind by topology"
+    )
+
+
 def test_small_terms_are_not_rounded_away() -> None:
     """What decides a tie has to be seen."""
     explanation = Explanation(policy="p", score=Score((Term("a", 100.0), Term("b", -0.0004))))
