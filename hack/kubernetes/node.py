@@ -172,6 +172,8 @@ def kubelet_config(*, cluster: str, node: Node, authority: str) -> str:
 
     ``failCgroupV1`` is needed on version 1 from Kubernetes 1.36 on. Garbage collection of images is
     off: they could not be pulled again. Health is answered on the node's address, for the host.
+    ``syncFrequency`` is how soon a pod whose claims could not be prepared is tried again; the
+    kubelet's own minute would be most of a test's time.
     """
     return json.dumps(
         {
@@ -182,6 +184,7 @@ def kubelet_config(*, cluster: str, node: Node, authority: str) -> str:
             "cgroupRoot": cgroup.node_root(cluster, node.name),
             "failCgroupV1": False,
             "failSwapOn": False,
+            "syncFrequency": "3s",
             "enforceNodeAllocatable": [],
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
