@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hack.deployment import Deployment
-from tests.cluster import history
 from tests.cluster.api import Api
 from tests.cluster.site import Site, hack_cluster
 
@@ -35,16 +34,10 @@ def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         hack_cluster(NAME, "down")
 
 
-@pytest.fixture(scope="session")
-def judge(whole_site: Site) -> history.Judge:
-    """Who goes through the history of all claims."""
-    return history.Judge(whole_site.state["etcd"])
-
-
 @pytest.fixture
-def site(whole_site: Site, judge: history.Judge) -> Iterator[Site]:
+def site(whole_site: Site) -> Iterator[Site]:
     """The cluster, empty; afterwards nothing of the test is left, and nothing was given twice."""
     yield whole_site
     whole_site.clear()
     assert whole_site.faults() == []
-    assert judge.wrongs(history.devices(whole_site.api.list("slices"))) == []
+    whole_site.require_no_double_use()

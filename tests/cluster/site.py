@@ -35,6 +35,7 @@ class Site:
         self.state = state
         self.deployment = deployment
         self.api = api
+        self._judge = history.Judge(state["etcd"])
 
     # Asking
 
@@ -67,8 +68,16 @@ class Site:
 
     def devices_of(self, pod: str) -> list[tuple[str, str]]:
         """The devices that are allocated to a pod's claims, in order of the claims."""
-        status = self.pod(pod).get("status", {})
-        names = [one.get("resourceClaimName") for one in status.get("resourceClaimStatuses", [])]
+        found = self.pod(pod)
+        status = found.get("status", {})
+        made = {
+            one["name"]: one.get("resourceClaimName")
+            for one in status.get("resourceClaimStatuses", [])
+        }
+        names = [
+            one.get("resourceClaimName") or made.get(one["name"])
+            for one in found["spec"].get("resourceClaims", [])
+        ]
         special = status.get("extendedResourceClaimStatus", {}).get("resourceClaimName")
         claims = [self.api.get("claims", name) for name in [*names, special] if name]
         return [
@@ -121,6 +130,7 @@ class Site:
 
     def replace_cards(self, node: str, gpus: str, *, shareable: bool = True) -> None:
         """Let a node have other cards; no pod may use the old ones."""
+        self.require_no_double_use()
         self.deployment.replace_cards(node, gpus, shareable=shareable)
         count, model = gpus.split("x", 1)
 
@@ -161,6 +171,10 @@ class Site:
         conditions = self.pod(pod).get("status", {}).get("conditions", [])
         found = [one for one in conditions if one["type"] == "PodScheduled"]
         return (found[0].get("reason", ""), found[0].get("message", "")) if found else ("", "")
+
+    def require_no_double_use(self) -> None:
+        """Go through all that has happened to claims since last time."""
+        assert self._judge.wrongs(history.devices(self.api.list("slices"))) == []
 
     def faults(self) -> list[str]:
         """What the processes of Quadrant say that must never be said."""

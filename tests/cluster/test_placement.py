@@ -1,12 +1,23 @@
 """The node axis on a real scheduler: nominated, and no worse off where that comes to nothing."""
 
+import uuid
 from typing import Any
 
 import pytest
 
 from driver.model import names
+from tests.cluster import history
 from tests.cluster.site import Site
-from tests.cluster.workloads import Object, made_from, pod, request, share, template
+from tests.cluster.workloads import (
+    CLASS,
+    Object,
+    claim,
+    made_from,
+    pod,
+    request,
+    share,
+    template,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -48,23 +59,29 @@ def test_full_node(site: Site) -> None:
     with site.frozen("kube-scheduler"):
         site.api.create("pods", pod("late", claims={"gpu": made_from("whole")}))
         node = nominated(site, "late")
-        first = [
-            pod(
-                f"first-{number}",
-                claims={"gpu": made_from("whole")},
-                node=node,
-                priorityClassName="system-cluster-critical",
-            )
-            for number in range(4)
-        ]
-        for one in first:
-            site.api.create("pods", one)
-        site.wait(
-            "the gates of the others to be lifted",
-            lambda: not any(gates(site, one["metadata"]["name"]) for one in first),
-        )
-    site.running("late", *(one["metadata"]["name"] for one in first))
+        for index in range(4):
+            take_card(site, node, index)
+    site.running("late")
     assert site.node_of("late") == other(node)
+
+
+def take_card(site: Site, node: str, index: int) -> None:
+    """Allocate a whole card to a claim of nobody, as a scheduler would."""
+    name = f"taken-{index}"
+    site.api.create("claims", claim(name, request(index=index)))
+    device = history.devices(site.api.list("slices"))[node, f"gpu-{index}"]
+    result = {
+        "request": "gpu",
+        "driver": CLASS,
+        "pool": node,
+        "device": f"gpu-{index}",
+        "shareID": str(uuid.uuid4()),
+        "consumedCapacity": {name: one["value"] for name, one in device["capacity"].items()},
+    }
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    allocation = {"devices": {"results": [result]}, "nodeSelector": selector}
+    site.api.patch("claims", f"{name}/status", {"status": {"allocation": allocation}})
 
 
 def test_gate_webhook_is_down(site: Site) -> None:
