@@ -141,6 +141,7 @@ def _problem(proposal: Proposal, cluster: Cluster, node: NodeName, now: float) -
         fixed=_fixed(proposal, cluster.driver),
         pinned_subrequests=_pinned(proposal),
         excluded=_quarantine(proposal, pools, cluster.ledger, now),
+        driver=cluster.driver,
     )
 
 
