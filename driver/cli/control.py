@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
@@ -29,6 +28,7 @@ from driver.controller.aftermath import Aftermath
 from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
 from driver.controller.held import HeldDevices
+from driver.controller.leaderlabel import LeaderLabel
 from driver.controller.leadership import Leadership
 from driver.controller.placement import Placement
 from driver.controller.planner import Planner
@@ -42,7 +42,7 @@ from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
 from driver.kube.events import Recorder
-from driver.kube.rest import Rest
+from driver.kube.rest import ONCE, Rest
 from driver.kube.session import open_session
 from driver.kube.transport import Session
 from driver.model.ids import ObjectKey
@@ -108,10 +108,12 @@ class Controller:
             # A process that comes back must not take its predecessor's term for its own.
             identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}",
         )
+        self._label = self._leader_label(session)
         self._certificates = self._own_certificates(folder)
         given = Path(settings.certificates) if settings.certificates else folder
         self._serving = ServingCertificate(given / CERTIFICATE_FILE, given / KEY_FILE)
         self._server = self._admission()
+        self._is_serving = False
 
     async def run(self) -> None:
         """Watch, serve, stand for election; until a signal, or until a part fails."""
@@ -132,6 +134,8 @@ class Controller:
                         self._election.run(),
                     )
                 ]
+                if self._label is not None:
+                    parts.append(group.create_task(self._label.run()))
                 await stop.wait()
                 await self._stop(parts)
         finally:
@@ -142,11 +146,14 @@ class Controller:
         await self._ensure_certificates()
         self._serving.load()
         await self._server.start()
-        _log.info("serving", address=self._settings.webhook_address, port=self._server.port)
+        self._is_serving = True
+        _log.info("serving", addresses=self._settings.webhook_addresses, port=self._server.port)
 
     async def _stop(self, parts: list[asyncio.Task[None]]) -> None:
         """No new answers; those under way are finished; only then the lease is given back."""
         self._term.end()
+        if self._label is not None:
+            await self._label.leave()
         await self._server.stop()
         for part in reversed(parts):
             part.cancel()
@@ -180,6 +187,17 @@ class Controller:
             await asyncio.sleep(max(0.0, landed - time.monotonic()))
             await self._watches.claims.relist()
 
+    def _leader_label(self, session: Session) -> LeaderLabel | None:
+        settings = self._settings
+        if not settings.pod_name:
+            return None
+        return LeaderLabel(
+            # It looks again anyway, and by then somebody else may lead.
+            Rest(session, policy=ONCE),
+            ObjectKey(settings.namespace, settings.pod_name),
+            leads=lambda: self._election.still_leader(time.monotonic()),
+        )
+
     # Serving
 
     def _admission(self) -> AdmissionServer:
@@ -212,7 +230,7 @@ class Controller:
         return OwnCertificates(
             self._rest,
             ObjectKey(settings.namespace, SECRET),
-            hosts=[urlsplit(settings.webhook_address).hostname or settings.webhook_address],
+            hosts=settings.webhook_hosts(),
             configurations=[
                 configuration.COMMIT_CONFIGURATION,
                 configuration.PODS_CONFIGURATION,
@@ -232,7 +250,8 @@ class Controller:
     async def _serve_health(self) -> web.AppRunner:
         app = web.Application()
         ready: dict[str, Callable[[], str | None]] = {
-            "watches": lambda: None if self._watches.has_synced else "not all kinds are listed yet"
+            "watches": lambda: None if self._watches.has_synced else "not all kinds are listed yet",
+            "webhooks": lambda: None if self._is_serving else "not served yet",
         }
         app.add_routes(health.routes(live={}, ready=ready))
         runner = web.AppRunner(app, access_log=None, handle_signals=False)

@@ -48,6 +48,10 @@ def controller(  # noqa: PLR0913 - one option for each setting
     identity: Annotated[
         str, typer.Option(help="What is unique to this replica.", envvar="POD_NAME")
     ] = _CONTROLLER.identity,
+    pod_name: Annotated[
+        str,
+        typer.Option(help="The pod that this replica is; empty outside a pod.", envvar="POD_NAME"),
+    ] = _CONTROLLER.pod_name,
     node_policy: Annotated[
         str, typer.Option(help="Node policy where nobody says anything.")
     ] = _CONTROLLER.defaults.node,
@@ -62,9 +66,9 @@ def controller(  # noqa: PLR0913 - one option for each setting
     ] = _CONTROLLER.listen_host,
     listen_port: Annotated[int, typer.Option()] = _CONTROLLER.listen_port,
     webhook_address: Annotated[
-        str,
+        list[str],
         typer.Option(help="How the API server reaches them: https://HOST:PORT or service/NAME."),
-    ] = _CONTROLLER.webhook_address,
+    ] = list(_CONTROLLER.webhook_addresses),  # noqa: B006 - typer copies it
     certificates: Annotated[
         str, typer.Option(help="Folder with tls.crt, tls.key and ca.crt; empty: made by ourselves.")
     ] = _CONTROLLER.certificates,
@@ -82,11 +86,12 @@ def controller(  # noqa: PLR0913 - one option for each setting
         kubeconfig=kubeconfig,
         namespace=namespace,
         identity=identity,
+        pod_name=pod_name,
         defaults=Defaults(node=node_policy, gpu=gpu_policy),
         device_class=device_class,
         listen_host=listen_host,
         listen_port=listen_port,
-        webhook_address=webhook_address,
+        webhook_addresses=tuple(webhook_address),
         certificates=certificates,
         health_host=health_host,
         health_port=health_port,

@@ -6,6 +6,8 @@ DOMAIN = "quadrant.dev"
 PLACEMENT_GATE = f"{DOMAIN}/placement"
 # Every pod of ours carries this label, so that the controller need not watch all pods.
 POD_LABEL = f"{DOMAIN}/placed"
+# "true" on the pod of the leading controller: the Service of the commit hook selects it.
+LEADER_LABEL = f"{DOMAIN}/leader"
 NODE_POLICY = f"{DOMAIN}/node-policy"
 GPU_POLICY = f"{DOMAIN}/gpu-policy"
 HAMI_NODE_POLICY = "hami.io/node-scheduler-policy"
