@@ -32,7 +32,7 @@ format: venv ## Format the code
 lint: venv ## Check format, lint, types and layers
 	$(VENV)/ruff format --check .
 	$(VENV)/ruff check .
-	$(VENV)/mypy driver hack/kubernetes
+	$(VENV)/mypy
 	$(VENV)/lint-imports --no-logo
 
 .PHONY: proto
