@@ -38,6 +38,7 @@ from driver.controller.takeover import fence_all
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
 from driver.controller.term import EARLIER_ANSWERS_LAND_WITHIN_S, Term
+from driver.controller.warming import keep_warm, warm_up
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
@@ -129,6 +130,7 @@ class Controller:
                 parts += [
                     group.create_task(part)
                     for part in (
+                        keep_warm(self._cluster),
                         self._serving.follow(),
                         self._renew_certificates(),
                         self._election.run(),
@@ -143,6 +145,7 @@ class Controller:
 
     async def _start_serving(self) -> None:
         await self._watches.synced()
+        await warm_up(self._cluster)
         await self._ensure_certificates()
         self._serving.load()
         await self._server.start()

@@ -45,6 +45,8 @@ class Cluster:
         # Nodes on which anything changed, and those on which more than expectations did.
         self.changes = Changes()
         self.facts = Changes()
+        # Nodes whose pools are other than when they were last worked out (`warming`).
+        self.cold: set[str] = set()
         self.ledger = Ledger(self._device_changed)
         self.inventory = Inventory(features, self._fact)
         self.nominations = Nominations(self._expectation_changed)
@@ -83,6 +85,7 @@ class Cluster:
         self.classes[device_class.metadata.name] = device_class
         if known is None or known.spec != device_class.spec:
             self._fact(None)
+            self.cold.update(self.inventory.nodes())
 
     def remove_class(self, name: str) -> None:
         """A class is gone."""
@@ -92,6 +95,8 @@ class Cluster:
     def put_slice(self, published: ResourceSlice) -> None:
         """A slice as it is now."""
         self.inventory.put_slice(published)
+        if published.spec.node_name:
+            self.cold.add(published.spec.node_name)
         self._cards[published.metadata.name] = cards([published], self.driver)
 
     def remove_slice(self, name: str) -> None:
