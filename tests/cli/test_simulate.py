@@ -62,7 +62,8 @@ def _report(quadrant: Quadrant, *files: str | Path, release: str = "1.37") -> di
     arguments = [part for file in files for part in ("-f", file)]
     result = quadrant("simulate", *arguments, "-o", "json", "--kubernetes", release)
     assert result.exit_code == 0
-    return json.loads(result.stdout)
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 def test_a_burst_gets_what_there_is_and_not_more(

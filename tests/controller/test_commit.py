@@ -5,6 +5,7 @@ import pytest
 
 from driver.controller.commit import Allow, Deny
 from driver.controller.proposal import read
+from driver.model.resourceclaim import ResourceClaim
 from tests.controller.commits import (
     claim,
     cluster,
@@ -131,7 +132,7 @@ def test_a_refused_write_is_refused_again_on_an_old_version() -> None:
     assert commit(at, free, picked("gpu-0"), now=106.0) == Allow()
 
 
-def read_claim(name: str, *, version: int):  # noqa: ANN201 # a ResourceClaim, by way of the codec
+def read_claim(name: str, *, version: int) -> ResourceClaim:
     """A free claim as the watch shows it."""
     free = claim(name, request(), version=version)
     proposal = read(review(free, free | {"status": {"allocation": {"devices": {}}}}))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from driver.controller import expiry
 from driver.controller.claims import ClaimWriter
@@ -12,9 +13,11 @@ from driver.controller.held import LABEL, HeldDevices
 from driver.controller.leadership import Leadership
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.reaper import UNUSED_FOR_S, Reaper
-from driver.controller.takeover import fence_all
+from driver.controller.takeover import fence_all, take_over
 from driver.controller.term import Term
+from driver.kube.informer import Informer
 from driver.kube.rest import Rest
+from driver.kube.store import Event, Upsert
 from driver.model import names
 from driver.model.core import Pod
 from driver.model.deviceclass import DeviceTaintRule
@@ -141,6 +144,32 @@ async def test_a_fence_that_fails_once_is_tried_again(server: ApiServer, rest: R
     server.hang_up()
     assert await fence_all([free], ClaimWriter(rest), until=soon(10))
     assert version(free) < int(server.get(CLAIMS, "free", "ns")["metadata"]["resourceVersion"])
+
+
+async def test_what_lands_before_its_fence_is_known_before_the_first_answer(
+    server: ApiServer, rest: Rest
+) -> None:
+    """The fence finds the claim moved on, by the very answer; the watch is slow to tell of it."""
+    stored(server, claim("c", request()))
+    ledger = Ledger()
+
+    def tell(event: Event[ResourceClaim]) -> None:
+        if isinstance(event, Upsert):
+            ledger.observe(event.object, 0.0)
+
+    def land(asked: web.Request) -> None:
+        if asked.method == "PATCH" and "allocation" not in server.get(CLAIMS, "c", "ns")["status"]:
+            watches, server.objects.listeners = server.objects.listeners, []
+            server.put(CLAIMS, proposed(server.get(CLAIMS, "c", "ns"), picked("gpu-0")))
+            server.objects.listeners = watches
+
+    server.faults.append(land)
+    claims = Informer(rest, CLAIMS, ResourceClaim, on_event=tell)
+    watching = asyncio.create_task(claims.run())
+    await claims.synced()
+    await asyncio.wait_for(take_over(claims, ClaimWriter(rest), silent_from=soon(0)), 20)
+    assert ledger.use()[GPU_0].exclusive
+    watching.cancel()
 
 
 async def test_deallocation_needs_the_claim_as_it_was_seen(server: ApiServer, rest: Rest) -> None:

@@ -14,7 +14,7 @@ from driver.model.api import ObjectMeta
 from driver.model.ids import ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
-from tests.controller.commits import claim, cluster, gpu, picked, proposed, request, slice_of
+from tests.controller.commits import Json, claim, cluster, gpu, picked, proposed, request, slice_of
 from tests.controller.placements import (
     add_claim,
     add_pod,
@@ -232,7 +232,7 @@ def test_an_extended_resource_is_placed_too() -> None:
 
 def test_nodes_that_cannot_run_the_pod_are_out() -> None:
     """With a reason, one of them, and what would help where only that is in the way."""
-    at = cluster(**{name: [gpu(0)] for name in "abc"})
+    at = cluster(a=[gpu(0)], b=[gpu(0)], c=[gpu(0)])
     at.put_node(node("a", unschedulable=True))
     at.put_node(node("b", unschedulable=True))
     at.put_node(node("c", taints=[{"key": "own", "effect": "NoSchedule"}]))
@@ -410,7 +410,7 @@ def test_constraints_are_part_of_what_makes_nodes_equal() -> None:
 def test_cards_that_a_request_tells_apart_make_nodes_differ() -> None:
     """A selector may read what is different on every node."""
     at = fleet(5)
-    mine = {
+    mine: Json = {
         "selectors": [{"cel": {"expression": "device.attributes['gpu.quadrant.dev'].serial == 25"}}]
     }
     add_claim(at, "c1", request(**mine))

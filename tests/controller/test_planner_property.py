@@ -17,7 +17,7 @@ from tests.controller.commits import Json, cluster, gpu, picked, proposed, reque
 from tests.controller.placements import add_claim, modes, node, place, pod
 
 NODES = ("a", "b", "c", "d")
-SELECTOR = {
+SELECTOR: Json = {
     "selectors": [{"cel": {"expression": "device.attributes['gpu.quadrant.dev'].index < 2"}}]
 }
 LINKED = {"constraints": [{"matchAttribute": "gpu.quadrant.dev/nvlinkGroup"}]}
@@ -80,8 +80,8 @@ class World:
         free = add_claim(self.at, name, request(), version=self.version)
         if number % 3:
             self.version += 1
-            share = {"mebi": 200} if number % 2 else {}
-            result = picked(f"gpu-{number % 4}", node=NODES[number // 4 % 4], **share)
+            share = 200 if number % 2 else 0
+            result = picked(f"gpu-{number % 4}", node=NODES[number // 4 % 4], mebi=share)
             stored = proposed(free, result, node=NODES[number // 4 % 4])
             stored["metadata"] = stored["metadata"] | {"resourceVersion": str(self.version)}
             self.at.put_claim(convert(ResourceClaim, stored), now=0.0)

@@ -52,7 +52,7 @@ def placement(**policies: str) -> dict[str, str]:
 
 def gpu(found: Policies) -> tuple[str, Source]:
     """What holds on the GPU axis."""
-    return found.gpu.policy, found.gpu.source
+    return found.gpu.value, found.gpu.source
 
 
 @pytest.mark.parametrize("strongest", [item for item in Source if item is not Source.DEFAULT])
@@ -75,16 +75,16 @@ def test_precedence(strongest: Source) -> None:
 def test_nobody_there() -> None:
     """Parts that are unknown say nothing."""
     found = resolve(None, None, {}, None, defaults=DEFAULTS)
-    assert (found.node.policy, found.gpu.policy) == (DEFAULTS.node, DEFAULTS.gpu)
+    assert (found.node.value, found.gpu.value) == (DEFAULTS.node, DEFAULTS.gpu)
 
 
 def test_hami_names_are_aliases() -> None:
     """HAMi's annotations count where ours are not set, on the same object."""
     hami = {names.HAMI_NODE_POLICY: "spread", names.HAMI_GPU_POLICY: "binpack"}
     found = resolve(None, pod(hami), {}, None, defaults=DEFAULTS)
-    assert (found.node.policy, found.gpu.policy) == ("spread", "binpack")
+    assert (found.node.value, found.gpu.value) == ("spread", "binpack")
     found = resolve(None, pod(hami | {names.GPU_POLICY: "none"}), {}, None, defaults=DEFAULTS)
-    assert (found.node.policy, found.gpu.policy) == ("spread", "none")
+    assert (found.node.value, found.gpu.value) == ("spread", "none")
 
 
 def test_blank_values_say_nothing() -> None:
@@ -104,7 +104,7 @@ def test_first_class_that_speaks() -> None:
         "d": configured("d", placement(gpuPolicy="spread"), driver="other.example.com"),
     }
     found = resolve(claim({}, "d", "a", "gone", "b", "c"), None, classes, None, defaults=DEFAULTS)
-    assert (found.node.policy, found.gpu.policy) == ("spread", "none")
+    assert (found.node.value, found.gpu.value) == ("spread", "none")
     assert found.node.where == "DeviceClass b"
 
 

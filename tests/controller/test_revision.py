@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from driver.controller.cluster import Cluster
-from driver.controller.planner import Planner
+from driver.controller.planner import Plan, Planner
 from driver.controller.revision import Revision, Rhythm
 from driver.kube.errors import Conflict, NotFound
 from driver.kube.events import Subject
@@ -144,11 +144,11 @@ async def test_equal_pods_that_do_not_fit_are_planned_once() -> None:
     plans: list[str] = []
     original = world.planner.plan
 
-    def counting(of: Pod) -> Any:
+    def counting(of: Pod) -> Plan:
         plans.append(of.metadata.name)
         return original(of)
 
-    world.planner.plan = counting  # type: ignore[method-assign]
+    world.planner.plan = counting  # type: ignore[method-assign, assignment]
     for number in range(20):
         world.waits(f"p{number:02}")
     world.waits("z", annotations=modes("spread", "compact"))

@@ -4,7 +4,7 @@ from typing import Any
 
 from driver.simulator import claims
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"name": "one-gpu"},
     "spec": {
         "metadata": {"labels": {"team": "a"}, "annotations": {"note": "x"}},

@@ -1,11 +1,13 @@
 """Which pods each kind of workload makes."""
 
+from typing import Any
+
 import pytest
 
 from driver.simulator import workloads
 
 
-def _workload(kind: str, **spec: object) -> dict:
+def _workload(kind: str, **spec: object) -> dict[str, Any]:
     template = {
         "metadata": {"labels": {"app": "a"}, "annotations": {"policy": "spread"}},
         "spec": {"containers": [{"name": "main", "unknown": 1}]},
@@ -31,7 +33,7 @@ def _workload(kind: str, **spec: object) -> dict:
         ("Job", {"parallelism": 4, "suspend": True}, 0),
     ],
 )
-def test_number_of_pods(kind: str, spec: dict, number: int) -> None:
+def test_number_of_pods(kind: str, spec: dict[str, Any], number: int) -> None:
     """A workload makes the pods that run at the same time."""
     assert len(list(workloads.pods(_workload(kind, **spec)))) == number
 
