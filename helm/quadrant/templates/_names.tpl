@@ -1,0 +1,35 @@
+{{/*
+Names. There is one Quadrant in a cluster: the webhook configurations, the lease and the Secret are
+found by the controller under fixed names, so the others are fixed as well.
+*/}}
+
+{{- define "quadrant.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "quadrant.labels" -}}
+app.kubernetes.io/name: quadrant
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{- define "quadrant.controller.selector" -}}
+app.kubernetes.io/name: quadrant
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "quadrant.node.selector" -}}
+app.kubernetes.io/name: quadrant
+app.kubernetes.io/component: node
+{{- end -}}
+
+{{/* The extended resource names that lead to our devices: HAMi's, and that of our class. */}}
+{{- define "quadrant.resources" -}}
+{{- $hami := list "nvidia.com/gpu" "nvidia.com/gpumem" "nvidia.com/gpumem-percentage" "nvidia.com/gpucores" "nvidia.com/priority" -}}
+{{- append $hami .Values.deviceClass.extendedResourceName | compact | uniq | sortAlpha | toJson -}}
+{{- end -}}
