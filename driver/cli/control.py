@@ -34,10 +34,10 @@ from driver.controller.placement import Placement
 from driver.controller.planner import Planner
 from driver.controller.podwriter import RestPodWriter
 from driver.controller.settings import ControllerSettings
-from driver.controller.takeover import fence_all
+from driver.controller.takeover import take_over
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
-from driver.controller.term import EARLIER_ANSWERS_LAND_WITHIN_S, Term
+from driver.controller.term import Term
 from driver.controller.warming import keep_warm, warm_up
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
@@ -166,7 +166,7 @@ class Controller:
     async def _lead(self, *, silent_from: float, resumed: bool) -> None:
         """From the lease to the first answer, and the leader's work ever after."""
         if not resumed:
-            await self._take_over(silent_from)
+            await take_over(self._watches.claims, self._claims, silent_from=silent_from)
         self._term.begin(after=time.monotonic())
         _log.info("leading")
         tending = Tending(
@@ -179,16 +179,6 @@ class Controller:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._placement.run())
             group.create_task(tending.run())
-
-    async def _take_over(self, silent_from: float) -> None:
-        """Return when no answer of an earlier leader can land, and our ledger knows the rest."""
-        await asyncio.sleep(max(0.0, silent_from - time.monotonic()))
-        await self._watches.claims.relist()
-        landed = silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
-        free = self._watches.claims.objects.values()
-        if not await fence_all(free, self._claims, until=landed):
-            await asyncio.sleep(max(0.0, landed - time.monotonic()))
-            await self._watches.claims.relist()
 
     def _leader_label(self, session: Session) -> LeaderLabel | None:
         settings = self._settings

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 import structlog
 
 from driver.controller.claims import ClaimWriter
+from driver.controller.term import EARLIER_ANSWERS_LAND_WITHIN_S
 from driver.kube.errors import KubeError
+from driver.kube.informer import Informer
 from driver.model.ids import ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 
@@ -21,6 +23,24 @@ _log = structlog.get_logger(__name__)
 MOST_FENCES = 2000
 AT_ONCE = 16
 AGAIN_S = 0.5
+
+
+async def take_over(
+    claims: Informer[ResourceClaim], writer: ClaimWriter, *, silent_from: float
+) -> None:
+    """Return when no answer of an earlier leader can land, and `claims` has told of all that did.
+
+    From `silent_from` on, of the event loop's clock, no other replica answers.
+    """
+    now = asyncio.get_running_loop().time
+    await asyncio.sleep(max(0.0, silent_from - now()))
+    await claims.relist()
+    landed = silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
+    if not await fence_all(claims.objects.values(), writer, until=landed):
+        await asyncio.sleep(max(0.0, landed - now()))
+    # A fence that came too late was beaten by the answer itself, perhaps; the watch may be slow to
+    # tell of it, and until then its devices would look free.
+    await claims.relist()
 
 
 async def fence_all(claims: Iterable[ResourceClaim], writer: ClaimWriter, *, until: float) -> bool:

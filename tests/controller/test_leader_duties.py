@@ -158,9 +158,10 @@ async def test_what_lands_before_its_fence_is_known_before_the_first_answer(
             ledger.observe(event.object, 0.0)
 
     def land(asked: web.Request) -> None:
-        if asked.method == "PATCH" and "allocation" not in server.get(CLAIMS, "c", "ns")["status"]:
+        now = server.get(CLAIMS, "c", "ns")
+        if asked.method == "PATCH" and "status" not in now:
             watches, server.objects.listeners = server.objects.listeners, []
-            server.put(CLAIMS, proposed(server.get(CLAIMS, "c", "ns"), picked("gpu-0")))
+            server.put(CLAIMS, proposed(now, picked("gpu-0")))
             server.objects.listeners = watches
 
     server.faults.append(land)
