@@ -55,7 +55,10 @@ def test_fields_of_a_later_release_are_dropped() -> None:
     later["spec"]["devices"]["requests"][0]["exactly"]["fancy"] = 1
     later["metadata"]["managedFields"] = [{"manager": "x"}]
     raw = json.dumps({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | later)
-    assert decode(ResourceClaim, raw) == convert(ResourceClaim, CLAIM)
+    assert builtins(decode(ResourceClaim, raw)) == CLAIM
+
+
+_LOTS = {"name": "r", "exactly": {"capacity": {"requests": {"memory": "lots"}}}}
 
 
 @pytest.mark.parametrize(
@@ -64,11 +67,7 @@ def test_fields_of_a_later_release_are_dropped() -> None:
         ("{", "ResourceClaim"),
         ("[]", "ResourceClaim"),
         ('{"metadata": {"name": 1}}', r"\$\.metadata\.name"),
-        (
-            '{"metadata": {}, "spec": {"devices": {"requests": [{"name": "r", "exactly": {'
-            + '"capacity": {"requests": {"m": "lots"}}}}]}}}',
-            "lots",
-        ),
+        (json.dumps({"metadata": {}, "spec": {"devices": {"requests": [_LOTS]}}}), "'lots'"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_place(text: str, place: str) -> None:
@@ -99,7 +98,7 @@ def test_the_handed_cases_are_understood_completely() -> None:
                 raw = json.dumps(item).encode()
                 assert unknown_in(kind, item) == (), case["name"]
                 again = encode(decode(kind, raw))
-                assert decode(kind, again) == decode(kind, raw), case["name"]
+                assert builtins(decode(kind, again)) == builtins(decode(kind, raw)), case["name"]
 
 
 @given(st.lists(st.text(max_size=5), max_size=3))
