@@ -21,7 +21,11 @@ from driver.wire.unknown import unknown_in
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A claim as the scheduler wants it stored, on top of `base`."""
+    """A claim as the scheduler wants it stored, on top of `base`.
+
+    `claim` has the new status on everything else as it is stored: a status update changes nothing
+    else, whatever it says, and it may even leave the UID out.
+    """
 
     claim: ResourceClaim
     base: int
@@ -56,20 +60,20 @@ def read(request: AdmissionRequest) -> Proposal | None:
     if old.status.allocation is not None or new.status.allocation is None:
         return None
     raw = msgspec.json.decode(request.object)
+    spec = msgspec.json.decode(request.old_object).get("spec", {})
     return Proposal(
-        claim=new,
+        claim=msgspec.structs.replace(old, status=new.status),
         base=_version(old),
         sent_on=_version(new),
         raw_results=tuple(raw["status"]["allocation"]["devices"].get("results", ())),
-        unknown=unknown_in(ResourceClaim, _read_part(raw)),
+        unknown=unknown_in(ResourceClaim, _read_part(spec, raw)),
     )
 
 
-def _read_part(raw: dict[str, Any]) -> dict[str, Any]:
+def _read_part(spec: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Only what an allocation depends on: `status.devices` belongs to the drivers."""
-    status = raw.get("status", {})
-    allocation = {"allocation": status["allocation"]} if "allocation" in status else {}
-    return {"metadata": {}, "spec": raw.get("spec", {}), "status": allocation}
+    allocation = {"allocation": new["status"]["allocation"]}
+    return {"metadata": {}, "spec": spec, "status": allocation}
 
 
 def _version(claim: ResourceClaim) -> int:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from driver.controller.commit import Allow, Deny
+from driver.controller.commit import Allow, Deny, decide
 from driver.controller.proposal import read
 from driver.model.resourceclaim import ResourceClaim
 from tests.controller.commits import (
@@ -13,6 +13,7 @@ from tests.controller.commits import (
     gpu,
     land,
     picked,
+    proposed,
     request,
     review,
     slice_of,
@@ -252,3 +253,18 @@ def test_a_held_device_that_the_scheduler_picks_is_reported() -> None:
     assert isinstance(later, Deny)
     assert not fresh.believed_free
     assert [device.device for device in later.believed_free] == ["gpu-0"]
+
+
+def test_what_a_status_update_cannot_change_is_judged_as_it_is_stored() -> None:
+    """The API server drops another spec and fills in a UID that is left out, but only after us."""
+    at = cluster("none", a=[gpu(0, model="big"), gpu(1, model="small")])
+    wanted = {"cel": {"expression": "device.attributes['gpu.quadrant.dev'].model == 'big'"}}
+    for name, pick in (("c1", "gpu-0"), ("c2", "gpu-1")):
+        free = claim(name, request(selectors=[wanted] if name == "c1" else []))
+        new = proposed(free | {"spec": {}}, picked(pick))
+        new["metadata"] = {"name": name, "namespace": "ns", "resourceVersion": "10"}
+        proposal = read(review(free, new))
+        assert proposal is not None
+        assert proposal.uid == f"uid-{name}"
+        assert devices(decide(proposal, cluster=at, now=100.0, share_id=str)) == [pick]
+    assert at.ledger.outstanding() == 2
