@@ -42,6 +42,7 @@ from driver.controller.warming import keep_warm, warm_up
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
+from driver.kube.errors import KubeError
 from driver.kube.events import Recorder
 from driver.kube.rest import ONCE, Rest
 from driver.kube.session import open_session
@@ -53,7 +54,8 @@ _log = structlog.get_logger(__name__)
 
 LEASE = "quadrant-controller"
 SECRET = "quadrant-webhooks"  # noqa: S105 # its name, not its content
-CERTIFICATES_EVERY_S = 3600.0
+# A webhook configuration that is created after us must learn soon whom to trust.
+CERTIFICATES_EVERY_S = 60.0
 
 
 async def run(settings: ControllerSettings) -> None:
@@ -238,7 +240,11 @@ class Controller:
     async def _renew_certificates(self) -> None:
         while True:
             await asyncio.sleep(CERTIFICATES_EVERY_S)
-            await self._ensure_certificates()
+            try:
+                await self._ensure_certificates()
+            except KubeError as error:
+                # What is served is good for weeks yet; the next turn tries again.
+                _log.warning("certificates not looked after", error=str(error))
 
     async def _serve_health(self) -> web.AppRunner:
         app = web.Application()
