@@ -48,6 +48,7 @@ class Lookup:
             resources=self._resources,
             driver=cluster.driver,
             device_class=self._device_class,
+            registry=cluster.registry,
         )
 
     async def _templates(

@@ -58,6 +58,9 @@ def controller(  # noqa: PLR0913 - one option for each setting
     gpu_policy: Annotated[
         str, typer.Option(help="GPU policy where nobody says anything.")
     ] = _CONTROLLER.defaults.gpu,
+    scoring_weights: Annotated[
+        str, typer.Option(help="Weights where nobody says any, such as slot=1,core=1,memory=3.")
+    ] = _CONTROLLER.defaults.weights,
     device_class: Annotated[
         str, typer.Option(help="The class that HAMi's resources are translated to.")
     ] = _CONTROLLER.device_class,
@@ -87,7 +90,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         namespace=namespace,
         identity=identity,
         pod_name=pod_name,
-        defaults=Defaults(node=node_policy, gpu=gpu_policy),
+        defaults=Defaults(node=node_policy, gpu=gpu_policy, weights=scoring_weights),
         device_class=device_class,
         listen_host=listen_host,
         listen_port=listen_port,

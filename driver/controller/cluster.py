@@ -18,6 +18,7 @@ from driver.model.deviceclass import DeviceClass
 from driver.model.ids import ClaimUid, DeviceId, ObjectKey
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import ResourceSlice
+from driver.policy.registry import BUILT_IN, Registry
 
 # Older refusals are of no use to anybody.
 TIDY_S = 60.0
@@ -37,11 +38,13 @@ class Cluster:
         features: Features,
         defaults: Defaults,
         extended_resources: bool = True,
+        registry: Registry = BUILT_IN,
     ) -> None:
         self.driver = driver
         self.features = features
         self.defaults = defaults
         self.extended_resources = extended_resources
+        self.registry = registry
         # Nodes on which anything changed, and those on which more than expectations did.
         self.changes = Changes()
         self.facts = Changes()
@@ -179,6 +182,7 @@ class Cluster:
             self.namespaces.get(claim.metadata.namespace),
             defaults=self.defaults,
             driver=self.driver,
+            registry=self.registry,
         )
 
     def _leave(self, uid: str) -> None:

@@ -28,7 +28,6 @@ from driver.model.resourceclaim import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from driver.policy.registry import objective
 from driver.wire.patch import Operation
 
 Result = DeviceRequestAllocationResult
@@ -113,7 +112,8 @@ def _choose(
     if proposal.unknown or node is None:
         return _keep(proposal, cluster, now)
     try:
-        scoring = objective(cluster.policies(proposal.claim).gpu.policy)
+        policies = cluster.policies(proposal.claim)
+        scoring = cluster.registry.objective(policies.gpu.value, weights=policies.weighting())
     except UnknownPolicyError as error:
         # The webhook on pods refuses it earlier; this claim came by another way.
         return Deny(_sentence(proposal, str(error)))

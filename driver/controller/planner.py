@@ -149,7 +149,7 @@ class Planner:
         asked = ask(pod, needed, self._cluster)
         if asked is None:
             return Plan(why="no devices are to be chosen for it")
-        if asked.policies.node.policy == NONE:
+        if asked.policies.node.value == NONE:
             setting = asked.policies.node
             return Plan(why=f"the node policy is none ({setting.where})", policy=setting)
         return asked

@@ -30,6 +30,7 @@ from driver.model.core import Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim, ResourceClaimTemplate
+from driver.policy.registry import BUILT_IN, Registry
 from driver.wire import decode
 from driver.wire.patch import Operation
 
@@ -56,6 +57,7 @@ class ReviewContext(msgspec.Struct, frozen=True, kw_only=True):
     resources: ResourceNames = ResourceNames()
     driver: str = names.DRIVER
     device_class: str = names.DRIVER
+    registry: Registry = BUILT_IN
 
 
 class Referenced(msgspec.Struct, frozen=True):
@@ -151,7 +153,7 @@ def _waits_for_placement(pod: Pod) -> bool:
 
 def _check_policies(pod: Pod, context: ReviewContext) -> None:
     """Raise `UnknownPolicyError` for a policy of the pod, or one that would hold for it."""
-    _own_policies(pod)
+    _own_policies(pod, context)
     for claim in (None, *_claims(pod, context)):
         policies.resolve(
             claim,
@@ -160,12 +162,13 @@ def _check_policies(pod: Pod, context: ReviewContext) -> None:
             context.namespace,
             defaults=context.defaults,
             driver=context.driver,
+            registry=context.registry,
         )
 
 
-def _own_policies(pod: Pod) -> dict[str, str]:
+def _own_policies(pod: Pod, context: ReviewContext) -> dict[str, str]:
     what = f"pod {pod.metadata.name or pod.metadata.generate_name}"
-    return policies.own(pod.metadata, what, Source.POD)
+    return policies.own(pod.metadata, what, Source.POD, context.registry)
 
 
 def _claims(pod: Pod, context: ReviewContext) -> Iterator[ResourceClaim]:
@@ -252,8 +255,10 @@ def _translate(pod: Mapping[str, Any], typed: Pod, context: ReviewContext) -> _T
         containers=containers,
         claim=translate_patch.claim_name(pod),
         request_of=found.of_container,
-        template=translate_template.template(found, context.namespace.name, _own_policies(typed)),
-        warnings=tuple(_warnings(asked, wanted, typed, context)),
+        template=translate_template.template(
+            found, context.namespace.name, _own_policies(typed, context)
+        ),
+        warnings=tuple(_warnings(asked, wanted, context)),
     )
 
 
@@ -309,12 +314,8 @@ def _check(container: Mapping[str, Any], ask: Ask, context: ReviewContext) -> No
         )
 
 
-def _warnings(
-    asked: Iterable[Asked], wanted: Wanted, pod: Pod, context: ReviewContext
-) -> Iterator[str]:
+def _warnings(asked: Iterable[Asked], wanted: Wanted, context: ReviewContext) -> Iterator[str]:
     """What cannot be given with the cards there are now; an autoscaler may bring others."""
-    if translate_selectors.WEIGHTS in pod.metadata.annotations:
-        yield f"annotation {translate_selectors.WEIGHTS} is not supported and has no effect"
     known = ", ".join(sorted({card.product_name for card in context.cards}))
     allowed = [card for card in context.cards if wanted.allows(card.product_name)]
     if context.cards and not allowed:

@@ -1,10 +1,10 @@
-"""Which policy holds for a claim, on each axis, and who said so.
+"""Which policy holds for a claim, on each axis, with which weights, and who said so.
 
 Order of precedence: claim annotation, pod annotation, DeviceClass configuration, namespace
 annotation, the driver's default. This module does not know how a policy scores.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 
@@ -16,10 +16,12 @@ from driver.model.core import Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
-from driver.policy import registry
+from driver.policy import weights
+from driver.policy.registry import BUILT_IN, Registry
+from driver.policy.weights import Weights
 
 # What a DeviceClass' opaque configuration for our driver is called that sets policies; its fields
-# are `nodePolicy` and `gpuPolicy`.
+# are `nodePolicy`, `gpuPolicy` and `scoringWeights`.
 POLICY_API_VERSION = f"{names.DOMAIN}/v1alpha1"
 POLICY_KIND = "PlacementPolicy"
 
@@ -28,6 +30,7 @@ _LONGEST = 128
 # The first annotation that is set decides, so ours goes before HAMi's.
 NODE_ANNOTATIONS = (names.NODE_POLICY, names.HAMI_NODE_POLICY)
 GPU_ANNOTATIONS = (names.GPU_POLICY, names.HAMI_GPU_POLICY)
+WEIGHTS_ANNOTATIONS = (names.SCORING_WEIGHTS, names.HAMI_SCORING_WEIGHTS)
 _HAMI = frozenset({names.HAMI_NODE_POLICY, names.HAMI_GPU_POLICY})
 # What HAMi calls by another name than we do.
 _HAMI_VALUES = {"topology-aware": "topology"}
@@ -44,32 +47,48 @@ class Source(IntEnum):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One policy, who set it, and where exactly, in words for the user."""
+    """One policy, or weights; who set it, and where exactly, in words for the user."""
 
-    policy: str
+    value: str
     source: Source
     where: str
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
-    """The driver's own policies, where nobody says anything."""
+    """The driver's own policies, where nobody says anything; empty `weights` weigh nothing."""
 
     node: str
     gpu: str
+    weights: str = ""
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """The policies of one claim.
-
-    Of a pod with several claims, the node axis follows `min(..., key=lambda p: p.node.source)`.
-    """
+    """The policies of one claim; `weights` are valid, and empty where nobody said any."""
 
     node: Setting
     gpu: Setting
+    weights: Setting
+
+    def weighting(self) -> Weights | None:
+        """The weights for scorers."""
+        return weights.parse(self.weights.value)
+
+
+def strongest(found: Sequence[Policies]) -> Policies:
+    """Of several claims, the strongest setting decides on each axis, the first of equals."""
+    return Policies(
+        node=min((one.node for one in found), key=_source),
+        gpu=min((one.gpu for one in found), key=_source),
+        weights=min((one.weights for one in found), key=_source),
+    )
+
+
+def _source(setting: Setting) -> Source:
+    return setting.source
 
 
 class UnknownPolicyError(QuadrantError):
-    """A policy that no scorer is known for; the text names the place and lists the known ones."""
+    """A policy or weights that mean nothing; the text names the place and what was expected."""
 
 
 class _ClassConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,14 +96,15 @@ class _ClassConfig(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""
     node_policy: str = ""
     gpu_policy: str = ""
+    scoring_weights: str = ""
 
 
 class _Axis(msgspec.Struct, frozen=True):
-    """What tells one axis from the other."""
+    """What tells one setting from the others."""
 
     annotations: tuple[str, ...]
     in_class: Callable[[_ClassConfig], str]
-    check: Callable[[str], str | None]
+    check: Callable[[Registry, str], str | None]
 
 
 def resolve(
@@ -95,6 +115,7 @@ def resolve(
     *,
     defaults: Defaults,
     driver: str = names.DRIVER,
+    registry: Registry = BUILT_IN,
 ) -> Policies:
     """The policies that hold for this claim; a part that is None says nothing.
 
@@ -106,21 +127,31 @@ def resolve(
     def on(axis: _Axis, default: str) -> Setting:
         found = _settings(axis, claim=claim, pod=pod, asked=asked, namespace=namespace)
         fallback = Setting(default, Source.DEFAULT, "the driver's default")
-        return _checked(next(found, fallback), axis)
+        return _checked(next(found, fallback), axis, registry)
 
-    return Policies(node=on(_NODE, defaults.node), gpu=on(_GPU, defaults.gpu))
+    return Policies(
+        node=on(_NODE, defaults.node),
+        gpu=on(_GPU, defaults.gpu),
+        weights=on(_WEIGHTS, defaults.weights),
+    )
 
 
-def own(metadata: ObjectMeta, what: str, source: Source) -> dict[str, str]:
-    """The policies that an object sets by itself, as annotations under our own names.
+def own(
+    metadata: ObjectMeta, what: str, source: Source, registry: Registry = BUILT_IN
+) -> dict[str, str]:
+    """The policies and weights that an object sets by itself, as annotations under our own names.
 
     Raises `UnknownPolicyError` for an unknown one, also where something stronger overrules it.
     """
     found: dict[str, str] = {}
-    for name, axis in ((names.NODE_POLICY, _NODE), (names.GPU_POLICY, _GPU)):
+    for name, axis in (
+        (names.NODE_POLICY, _NODE),
+        (names.GPU_POLICY, _GPU),
+        (names.SCORING_WEIGHTS, _WEIGHTS),
+    ):
         setting = _annotated(axis, metadata, what, source)
         if setting is not None:
-            found[name] = _checked(setting, axis).policy
+            found[name] = _checked(setting, axis, registry).value
     return found
 
 
@@ -201,29 +232,34 @@ def _class_config(parameters: bytes) -> _ClassConfig | None:
     return config if ours else None
 
 
-def _checked(setting: Setting, axis: _Axis) -> Setting:
-    if len(setting.policy) > _LONGEST:
+def _checked(setting: Setting, axis: _Axis, registry: Registry) -> Setting:
+    if len(setting.value) > _LONGEST:
         # Annotations may have 256 KiB, and what is checked is also remembered.
-        raise UnknownPolicyError(f"{setting.where}: a policy has at most {_LONGEST} characters")
-    complaint = axis.check(setting.policy)
+        raise UnknownPolicyError(f"{setting.where}: it may have at most {_LONGEST} characters")
+    complaint = axis.check(registry, setting.value)
     if complaint is not None:
         raise UnknownPolicyError(f"{setting.where}: {complaint}")
     return setting
 
 
 @lru_cache(maxsize=1024)
-def _node_complaint(policy: str) -> str | None:
+def _node_complaint(registry: Registry, policy: str) -> str | None:
     return _complaint(registry.node_scorer, policy)
 
 
 @lru_cache(maxsize=1024)
-def _gpu_complaint(policy: str) -> str | None:
+def _gpu_complaint(registry: Registry, policy: str) -> str | None:
     return _complaint(registry.objective, policy)
 
 
-def _complaint(build: Callable[[str], object], policy: str) -> str | None:
+@lru_cache(maxsize=1024)
+def _weights_complaint(_: Registry, text: str) -> str | None:
+    return _complaint(weights.parse, text)
+
+
+def _complaint(build: Callable[[str], object], text: str) -> str | None:
     try:
-        build(policy)
+        build(text)
     except QuadrantError as error:
         return str(error)
     return None
@@ -231,3 +267,4 @@ def _complaint(build: Callable[[str], object], policy: str) -> str | None:
 
 _NODE = _Axis(NODE_ANNOTATIONS, lambda config: config.node_policy, _node_complaint)
 _GPU = _Axis(GPU_ANNOTATIONS, lambda config: config.gpu_policy, _gpu_complaint)
+_WEIGHTS = _Axis(WEIGHTS_ANNOTATIONS, lambda config: config.scoring_weights, _weights_complaint)

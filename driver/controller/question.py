@@ -12,7 +12,7 @@ from driver.controller.cluster import Cluster
 from driver.controller.fit import Demands, demands
 from driver.controller.needs import Needs
 from driver.controller.nominations import Together
-from driver.controller.policies import Policies
+from driver.controller.policies import Policies, strongest
 from driver.model.api import NodeSelector
 from driver.model.core import Node, Pod
 from driver.model.resourceclaim import ResourceClaim
@@ -31,12 +31,14 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     bound_to: tuple[NodeSelector, ...]
     node_policy: str
     gpu_policy: str
+    weights: str = ""
 
     @cached_property
     def key(self) -> bytes:
         """The same for questions that have the same answers."""
         specs = tuple(claim.spec for claim in self.claims)
-        return encode((self.demands, specs, self.bound_to, self.node_policy, self.gpu_policy))
+        policies = (self.node_policy, self.gpu_policy, self.weights)
+        return encode((self.demands, specs, self.bound_to, policies))
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -59,26 +61,18 @@ def ask(pod: Pod, needed: Needs, cluster: Cluster) -> Asked | None:
     }
     if not needed.waiting:
         return None
-    policies = _policies(pod, needed, cluster)
+    policies = strongest([cluster.policies(claim, pod) for claim in needed.waiting])
     settled = [claim.status.allocation for claim in needed.allocated]
     given = [one for one in (*settled, *promised.values()) if one is not None]
     question = Question(
         demands=demands(pod, needed.by_devices),
         claims=tuple(claim for claim in needed.waiting if promised.get(claim.metadata.uid) is None),
         bound_to=tuple(one.node_selector for one in given if one.node_selector is not None),
-        node_policy=policies.node.policy,
-        gpu_policy=policies.gpu.policy,
+        node_policy=policies.node.value,
+        gpu_policy=policies.gpu.value,
+        weights=policies.weights.value,
     )
     return Asked(question, policies)
-
-
-def _policies(pod: Pod, needed: Needs, cluster: Cluster) -> Policies:
-    """Of several claims, the strongest setting decides on each axis, the first of equals."""
-    found = [cluster.policies(claim, pod) for claim in needed.waiting]
-    return Policies(
-        node=min((one.node for one in found), key=lambda setting: setting.source),
-        gpu=min((one.gpu for one in found), key=lambda setting: setting.source),
-    )
 
 
 def problem(question: Question, node: Node, cluster: Cluster) -> Problem:

@@ -26,7 +26,7 @@ def told(devices: Iterable[DeviceId], explanation: Explanation) -> str:
 
 def node_told(plan: Plan) -> str:
     """Which node was nominated and why, and how many were out of the question."""
-    policy = plan.policy.policy if plan.policy is not None else ""
+    policy = plan.policy.value if plan.policy is not None else ""
     parts = [f"node {plan.node} by {policy}"]
     if plan.score.terms:
         parts[0] += f", score {_score(plan.score)}"

@@ -17,7 +17,6 @@ USE_UUID = "nvidia.com/use-gpuuuid"
 NO_UUID = "nvidia.com/nouse-gpuuuid"
 NUMA_BIND = "nvidia.com/numa-bind"
 MODE = "nvidia.com/vgpu-mode"
-WEIGHTS = "hami.io/device-scoring-weights"
 
 # The one mode in which HAMi shares cards the way that we do.
 _SHARED_MODE = "hami-core"

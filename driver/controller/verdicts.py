@@ -20,7 +20,7 @@ from driver.controller.question import Question, problem
 from driver.model.allocation import Score
 from driver.model.core import Node
 from driver.model.errors import AllocationError
-from driver.policy.registry import node_scorer, objective
+from driver.policy.weights import parse
 
 # How good a node is, its name, and the number of the verdict.
 _Entry = tuple[tuple[float, ...], str, int]
@@ -61,8 +61,9 @@ class Verdicts:
         self.evaluations = 0
         self.looks = 0
         self._cluster = cluster
-        self._scorer = node_scorer(question.node_policy)
-        self._objective = objective(question.gpu_policy)
+        weights = parse(question.weights)
+        self._scorer = cluster.registry.node_scorer(question.node_policy, weights=weights)
+        self._objective = cluster.registry.objective(question.gpu_policy, weights=weights)
         self._kinds = Kinds(question.claims, makes)
         self._of_kind: dict[Hashable, Verdict] = {}
         self._by_node: dict[str, Verdict] = {}

@@ -12,6 +12,8 @@ NODE_POLICY = f"{DOMAIN}/node-policy"
 GPU_POLICY = f"{DOMAIN}/gpu-policy"
 HAMI_NODE_POLICY = "hami.io/node-scheduler-policy"
 HAMI_GPU_POLICY = "hami.io/gpu-scheduler-policy"
+SCORING_WEIGHTS = f"{DOMAIN}/scoring-weights"
+HAMI_SCORING_WEIGHTS = "hami.io/device-scoring-weights"
 # What a pod asked for before it was translated, and which request serves which resource now.
 ORIGINAL_RESOURCES = f"{DOMAIN}/original-resources"
 EXTENDED_RESOURCES = f"{DOMAIN}/extended-resources"

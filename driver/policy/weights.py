@@ -1,4 +1,4 @@
-"""How much slots, cores and memory count against each other (`hami.io/device-scoring-weights`)."""
+"""How much slots, cores and memory count against each other (`quadrant.dev/scoring-weights`)."""
 
 from collections.abc import Mapping
 
@@ -31,9 +31,14 @@ class Weights(msgspec.Struct, frozen=True):
         return sum(weight * level for weight, level in levels) / whole if whole else 0.0
 
 
-def parse(text: str) -> Weights:
-    """Read "slot=1,core=1,memory=3"; what is not named weighs 1. Raises `WeightsError`."""
+def parse(text: str) -> Weights | None:
+    """Read "slot=1,core=1,memory=3"; what is not named weighs 1. Raises `WeightsError`.
+
+    None where nothing is said: then nothing is weighed (see `driver.policy.fullness`).
+    """
     found: dict[str, float] = {}
+    if not text.strip():
+        return None
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = part.partition("=")
         try:
@@ -46,4 +51,9 @@ def parse(text: str) -> Weights:
                 'number of zero or more, such as "slot=1,core=1,memory=3"'
             )
         found[name.strip()] = weight
+    if not any({"slot": 1.0, "core": 1.0, "memory": 1.0, **found}.values()):
+        raise WeightsError(
+            f"scoring weights {text!r} are all zero, so that nothing would count: expected at "
+            "least one above zero"
+        )
     return Weights(**found)

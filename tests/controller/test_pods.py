@@ -409,13 +409,26 @@ def test_policies_of_claims_are_checked() -> None:
     assert "namespace team" in refusal(pod(container(limits={MEMORY: "5"})), given)
 
 
+def test_weights_are_checked_and_go_with_the_claim() -> None:
+    """HAMi's annotation is understood; one that means nothing is refused."""
+    weights = {"hami.io/device-scoring-weights": "memory=3"}
+    _, verdict = patched(pod(container(limits={MEMORY: "5"}), annotations=weights))
+    assert verdict.template is not None
+    assert verdict.warnings == ()
+    kept = verdict.template.spec.metadata.annotations
+    assert kept[names.SCORING_WEIGHTS] == "memory=3"
+    wrong = {"hami.io/device-scoring-weights": "speed=3"}
+    said = refusal(pod(container(limits={MEMORY: "5"}), annotations=wrong))
+    assert "hami.io/device-scoring-weights of pod" in said
+    assert "'speed=3' cannot be read: expected slot, core or memory" in said
+
+
 @pytest.mark.parametrize(
     ("limits", "annotations", "says"),
     [
         ({MEMORY: "50000"}, {}, "23028 MiB"),
         ({MEMORY: "5"}, {"nvidia.com/use-gputype": "H100"}, "NVIDIA A10G, Tesla T4"),
         ({MEMORY: "16000"}, {"nvidia.com/use-gputype": "T4"}, "15360 MiB"),
-        ({MEMORY: "5"}, {"hami.io/device-scoring-weights": "slot=1"}, "not supported"),
     ],
 )
 def test_warns(limits: dict[str, Any], annotations: dict[str, str], says: str) -> None:

@@ -15,6 +15,7 @@ from driver.model.api import ObjectMeta
 from driver.model.core import Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.resourceclaim import ResourceClaim
+from driver.policy.weights import Weights
 from driver.wire import decode
 from tests.controller.podsamples import DEFAULTS
 
@@ -76,6 +77,34 @@ def test_nobody_there() -> None:
     """Parts that are unknown say nothing."""
     found = resolve(None, None, {}, None, defaults=DEFAULTS)
     assert (found.node.value, found.gpu.value) == (DEFAULTS.node, DEFAULTS.gpu)
+
+
+@pytest.mark.parametrize("strongest", list(Source))
+def test_weights_have_the_same_precedence(strongest: Source) -> None:
+    """Whoever speaks first decides; nobody: nothing is weighed."""
+    speaks = {source: source >= strongest for source in Source}
+    told = {names.SCORING_WEIGHTS: "memory=3"}
+    config = (placement(scoringWeights="memory=3"),) if speaks[Source.DEVICE_CLASS] else ()
+    found = resolve(
+        claim(told if speaks[Source.CLAIM] else {}, "class"),
+        pod(told if speaks[Source.POD] else {}),
+        {"class": configured("class", *config)},
+        ObjectMeta(name="team", annotations=told if speaks[Source.NAMESPACE] else {}),
+        defaults=DEFAULTS,
+    )
+    assert found.weights.source is strongest
+    said = strongest is not Source.DEFAULT
+    assert found.weighting() == (Weights(memory=3.0) if said else None)
+
+
+def test_weights_that_mean_nothing_are_an_error() -> None:
+    """The text names the place, and HAMi's annotation counts after ours."""
+    hami = {names.HAMI_SCORING_WEIGHTS: "memory=much"}
+    with pytest.raises(UnknownPolicyError, match=r"device-scoring-weights of pod team/p: .*much"):
+        resolve(None, pod(hami), {}, None, defaults=DEFAULTS)
+    ours = hami | {names.SCORING_WEIGHTS: "slot=0"}
+    found = resolve(None, pod(ours), {}, None, defaults=DEFAULTS)
+    assert found.weighting() == Weights(slot=0.0)
 
 
 def test_hami_names_are_aliases() -> None:

@@ -36,15 +36,23 @@ def test_weights_are_read_as_hami_writes_them() -> None:
     """What is not named weighs one."""
     assert parse("slot=1,core=1,memory=3") == Weights(1, 1, 3)
     assert parse(" memory = 0.5 ") == Weights(1, 1, 0.5)
+    assert parse(" ") is None
 
 
 @pytest.mark.parametrize(
-    "text", ["memory", "memory=x", "disk=1", "core=-1", "core=nan", "core=inf"]
+    "text",
+    ["memory", "memory=x", "disk=1", "core=-1", "core=nan", "core=inf"],
 )
 def test_weights_that_make_no_sense_are_refused(text: str) -> None:
     """The sentence shows what was expected."""
     with pytest.raises(WeightsError, match="slot=1,core=1,memory=3"):
         parse(text)
+
+
+def test_weights_that_are_all_zero_are_refused() -> None:
+    """Nothing would count, and the order of devices would decide alone."""
+    with pytest.raises(WeightsError, match="all zero"):
+        parse("slot=0,core=0,memory=0")
 
 
 def test_weights_change_what_full_means() -> None:

@@ -60,6 +60,7 @@ def _context(world: World, pod: Raw) -> ReviewContext:
         extended_resources_served=rules.release.extended_resources,
         driver=rules.driver,
         device_class=rules.driver,
+        registry=cluster.registry,
     )
 
 

@@ -17,13 +17,13 @@ def placement(world: World, pod: Raw, outcome: Scheduled) -> Placement:
     """One pod that runs, with the policies that decided: of several claims, the strongest."""
     policies = [world.cluster.policies(claim) for claim in outcome.claims]
     nodes = sorted((one.node for one in policies), key=lambda setting: setting.source)
-    gpus = dict.fromkeys(one.gpu.policy for one in policies)
+    gpus = dict.fromkeys(one.gpu.value for one in policies)
     return Placement(
         namespace=pod["metadata"]["namespace"],
         pod=pod["metadata"]["name"],
         node=outcome.node,
         devices=tuple(device for claim in outcome.claims for device in _given(world, claim)),
-        node_policy=nodes[0].policy if nodes else "",
+        node_policy=nodes[0].value if nodes else "",
         gpu_policy="; ".join(gpus),
         why=outcome.why,
     )

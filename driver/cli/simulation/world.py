@@ -23,6 +23,7 @@ from driver.model.api import ObjectMeta
 from driver.model.core import Pod
 from driver.model.deviceclass import DeviceClass, DeviceTaintRule
 from driver.model.resourceclaim import ResourceClaim
+from driver.policy.registry import BUILT_IN, Registry
 from driver.simulator import identity
 from driver.simulator.defaults import defaulted
 from driver.simulator.releases import Release
@@ -37,6 +38,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     release: Release
     defaults: Defaults
     driver: str = names.DRIVER
+    registry: Registry = BUILT_IN
 
 
 class World:
@@ -52,6 +54,7 @@ class World:
             features=rules.release.features,
             defaults=rules.defaults,
             extended_resources=rules.release.extended_resources,
+            registry=rules.registry,
         )
         self.planner = Planner(self.cluster)
         # What all pods take of their nodes, those included that the controller does not see.
