@@ -15,6 +15,8 @@ import msgspec
 from driver.kube.backoff import Backoff, Clock, Random, SystemClock
 from driver.kube.errors import KubeError, Retryable, TooManyRequests, Unreachable, api_error
 from driver.kube.transport import Request, Response, Session
+from driver.model.errors import InvalidObjectError
+from driver.wire.decode import decode
 
 TIMEOUT = 30.0
 PAGE_SIZE = 500
@@ -57,9 +59,6 @@ class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     preconditions: Preconditions
     kind: str = "DeleteOptions"
     api_version: str = "v1"
-
-
-_page_decoder = msgspec.json.Decoder(Page)
 
 
 class Rest:
@@ -191,6 +190,6 @@ def _body(request: Request, response: Response) -> bytes:
 
 def _read_page(path: str, data: bytes) -> Page:
     try:
-        return _page_decoder.decode(data)
-    except msgspec.DecodeError as error:
+        return decode(Page, data)
+    except InvalidObjectError as error:
         raise KubeError(f"GET {path}: the answer is no list: {error}") from error

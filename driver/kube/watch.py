@@ -13,6 +13,8 @@ import msgspec
 from driver.kube.errors import KubeError, Status, Unreachable, api_error, watch_error
 from driver.kube.transport import Session
 from driver.model.api import ObjectMeta
+from driver.model.errors import InvalidObjectError
+from driver.wire.decode import decode
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _OK = 200
@@ -29,11 +31,6 @@ class Header(msgspec.Struct, frozen=True):
     """The part of an object that every kind has."""
 
     metadata: ObjectMeta
-
-
-_event_decoder = msgspec.json.Decoder(WatchEvent)
-_status_decoder = msgspec.json.Decoder(Status)
-_header_decoder = msgspec.json.Decoder(Header)
 
 
 class Silence(Unreachable):  # what it is
@@ -90,10 +87,10 @@ class Watch:
 
     def _read(self, line: bytes) -> WatchEvent:
         try:
-            event = _event_decoder.decode(line)
+            event = decode(WatchEvent, line)
             if event.type == "ERROR":
-                raise watch_error(f"watch {self._path}", _status_decoder.decode(event.object))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise watch_error(f"watch {self._path}", decode(Status, event.object))
+        except InvalidObjectError as error:
             raise Unreachable(
                 f"watch {self._path}: a line that is no event: {error}", sent=True
             ) from error
@@ -103,6 +100,6 @@ class Watch:
 def header(raw: msgspec.Raw) -> ObjectMeta:
     """The metadata of a raw object; raises KubeError when there is none."""
     try:
-        return _header_decoder.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(Header, raw).metadata
+    except InvalidObjectError as error:
         raise KubeError(f"an object without readable metadata: {error}") from error

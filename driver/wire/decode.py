@@ -11,6 +11,7 @@ import msgspec
 from driver.model import quantity
 from driver.model.errors import InvalidObjectError
 from driver.model.quantity import Quantity
+from driver.wire.depth import shallow
 
 T = TypeVar("T")
 
@@ -35,10 +36,15 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def decode(kind: type[T], data: bytes | str | msgspec.Raw) -> T:
     """Read one JSON document as `kind`.
 
-    Raises `InvalidObjectError` naming the kind and the place in the document that is wrong.
+    What nests too deep for anything that we know is left out (`driver.wire.depth`). Raises
+    `InvalidObjectError` naming the kind and the place in the document that is wrong.
     """
+    document = data.encode() if isinstance(data, str) else bytes(data)
     try:
-        return _decoder(kind).decode(bytes(data) if isinstance(data, msgspec.Raw) else data)
+        try:
+            return _decoder(kind).decode(document)
+        except RecursionError:
+            return _decoder(kind).decode(shallow(document))
     except (msgspec.MsgspecError, InvalidObjectError, UnicodeDecodeError) as error:
         raise InvalidObjectError(f"{kind.__name__} cannot be read: {error}") from error
 

@@ -272,6 +272,22 @@ async def test_a_version_from_a_lost_future_leads_to_a_new_list(
         assert informer.restarts["Silence"] == 1
 
 
+async def test_an_object_that_nests_too_deep_is_told_like_any_other(
+    server: ApiServer, rest: Rest
+) -> None:
+    """It ends neither the watch nor the process; anybody may make one."""
+    reader = Reader()
+    async with running(rest, reader) as informer:
+        await informer.synced()
+        deep = b"[" * 5000 + b"]" * 5000
+        seen = b'{"metadata":{"name":"a","uid":"u","resourceVersion":"999"},"x":%b}' % deep
+        server.send_raw(b'{"type":"ADDED","object":%b}' % seen)
+        await until(lambda: informer.seen == 999)
+        server.send_raw(b'{"type":"DELETED","object":%b}' % seen.replace(b"999", b"1000"))
+        await until(lambda: informer.seen == 1000)
+    assert reader.words == ["=", "+a", "-a"]
+
+
 async def test_only_selected_objects_are_told(server: ApiServer, rest: Rest) -> None:
     """An object that leaves the selection has ended for this reader."""
     server.put(NODES, node("a"))
