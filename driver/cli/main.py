@@ -90,3 +90,37 @@ def simulate(
     from driver.cli import simulate as command  # noqa: PLC0415
 
     command.simulate(files, kubernetes=kubernetes, output=output, ascii_only=ascii_only)
+
+
+@app.command()
+def explain(
+    subject: Annotated[str, typer.Argument(help="pod/NAME or claim/NAME.")],
+    namespace: Annotated[
+        str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
+    ] = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+    *,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+    node_policy: Annotated[
+        str, typer.Option(help="The controller's own node policy, if it is not the default.")
+    ] = "compact",
+    gpu_policy: Annotated[
+        str, typer.Option(help="The controller's own GPU policy, if it is not the default.")
+    ] = "compact",
+) -> None:
+    """Say why a pod or claim of a cluster has these devices, or why it has none.
+
+    Reads the cluster once and changes nothing. docs/explain.md describes the parts.
+    """
+    from driver.cli import explain as command  # noqa: PLC0415
+
+    command.explain(
+        subject,
+        command.Place(kubeconfig=kubeconfig, context=context, namespace=namespace),
+        node_policy=node_policy,
+        gpu_policy=gpu_policy,
+        output=output,
+    )

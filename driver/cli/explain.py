@@ -1,0 +1,71 @@
+"""`quadrant explain`: from the name of a pod or claim to the account on the screen."""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+import typer
+
+from driver.cli.explanation.account import account
+from driver.cli.explanation.records import recorded, scheduled
+from driver.cli.explanation.report import Account
+from driver.cli.explanation.subject import Case, Subject, find, parse, pod_key
+from driver.cli.live.listing import Reader
+from driver.cli.live.view import Rules, view
+from driver.cli.render import console, explanation
+from driver.controller.policies import Defaults
+from driver.kube.rest import Rest
+from driver.kube.session import open_session
+
+_OUTPUTS = ("table", "json")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Which cluster and namespace; None: as kubectl does."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+
+def explain(text: str, place: Place, *, node_policy: str, gpu_policy: str, output: str) -> None:
+    """Explain `pod/NAME` or `claim/NAME`; raises `QuadrantError`."""
+    if output not in _OUTPUTS:
+        raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
+    rules = Rules(defaults=Defaults(node=node_policy, gpu=gpu_policy))
+    found = asyncio.run(_ask(text, place, rules))
+    if output == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        explanation.as_text(found, console.stdout())
+
+
+async def _ask(text: str, place: Place, rules: Rules) -> Account:
+    async with open_session(place.kubeconfig, context=place.context) as session:
+        subject = parse(text, place.namespace or session.endpoint.namespace)
+        return await look(Rest(session), subject, rules)
+
+
+async def look(rest: Rest, subject: Subject, rules: Rules) -> Account:
+    """List the cluster once and explain; raises `QuadrantError`."""
+    reader = Reader(rest)
+    listing = await reader.listing(driver=rules.driver)
+    key = pod_key(subject, listing.claims)
+    known = {(pod.metadata.namespace, pod.metadata.name) for pod in listing.pods}
+    if key is not None and key not in known:
+        # A pod without our label: the controller does not see it, but it can be explained.
+        pod = await reader.pod(key)
+        pods = listing.pods if pod is None else (*listing.pods, pod)
+        listing = msgspec.structs.replace(listing, pods=pods)
+    case = find(subject, view(listing, rules))
+    said = await recorded(rest, subject.key.namespace, _objects(case))
+    return account(listing, subject, rules, (*said, *scheduled(case.pod)))
+
+
+def _objects(case: Case) -> Iterator[tuple[str, str]]:
+    """Whose events are about the case; those of the pod say the same of its claims."""
+    if case.subject.kind == "pod":
+        yield f"pod {case.pod.metadata.name}", case.pod.metadata.uid
+    else:
+        for claim in case.claims:
+            yield f"claim {claim.metadata.name}", claim.metadata.uid

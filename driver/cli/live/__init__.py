@@ -1,0 +1,1 @@
+"""A real cluster as it is at one moment, for commands that look once and change nothing."""
