@@ -13,10 +13,11 @@ from driver.controller.cluster import Cluster
 from driver.controller.held import HeldDevices
 from driver.kube.informer import Informer
 from driver.kube.rest import Rest
-from driver.kube.store import Delete, Event, Upsert
+from driver.kube.store import Delete, Event, Synced, Upsert
 from driver.model import names
 from driver.model.core import Namespace, Node, Pod
 from driver.model.deviceclass import DeviceClass, DeviceTaintRule
+from driver.model.errors import QuadrantError
 from driver.model.ids import ClaimUid
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import ResourceSlice
@@ -38,8 +39,16 @@ class Listener(Protocol):
         """A claim appeared or changed."""
 
 
+class TurnedBackError(QuadrantError):
+    """The cluster is at an earlier state than before, as after etcd was restored from a backup."""
+
+
 class Watches:
-    """All that is watched. An object that cannot be read keeps its last readable state."""
+    """All that is watched. An object that cannot be read keeps its last readable state.
+
+    `run` raises `TurnedBackError` when versions that were seen turn out to be to come again: what
+    is known of claims and their versions is worth nothing then, and a new process must begin.
+    """
 
     def __init__(
         self,
@@ -55,6 +64,8 @@ class Watches:
         self._listener = listener
         self._held = held
         self._clock = clock
+        # The highest version that any claim, or a list of them, was seen with.
+        self._newest = 0
         self.claims = Informer(
             rest, f"{_API}/resourceclaims", ResourceClaim, on_event=self._on_claim
         )
@@ -100,6 +111,13 @@ class Watches:
         elif isinstance(event, Delete):
             uid = ClaimUid(event.uid)
             self._cluster.remove_claim(event.key, uid, event.resource_version, now)
+        elif isinstance(event, Synced) and event.resource_version < self._newest:
+            raise TurnedBackError(
+                f"a list of all claims is of version {event.resource_version}, but version "
+                f"{self._newest} was seen before: etcd was restored; this process ends, to begin "
+                "again from what is there now"
+            )
+        self._newest = max(self._newest, event.resource_version)
 
     def _on_pod(self, event: Event[Pod]) -> None:
         if isinstance(event, Upsert):
