@@ -1,10 +1,13 @@
 """Allocations that nobody will use: a pod with two claims that got one and cannot get the other.
 
+The special claim for its extended resources counts as one of them.
+
 The scheduler takes its reservation back but leaves the allocation, and would hold the devices for
 ever. Such a claim is de-allocated, on the version that was looked at (design, rule 11).
 """
 
 from driver.controller.cluster import Cluster
+from driver.controller.needs import needs
 from driver.model.core import Pod
 from driver.model.resourceclaim import ResourceClaim
 
@@ -37,9 +40,13 @@ def _unused(claim: ResourceClaim, cluster: Cluster) -> bool:
     if all(result.driver != cluster.driver for result in allocation.devices.results):
         return False
     pod = _owner(claim, cluster)
-    # A claim that no pod of ours owns may be kept by its user on purpose; and one claim alone
-    # lets its pod go on to be bound.
-    return pod is not None and not pod.spec.node_name and len(pod.spec.resource_claims) > 1
+    # A claim that no pod of ours owns may be kept by its user on purpose.
+    return pod is not None and not pod.spec.node_name and _needs_more(pod, cluster)
+
+
+def _needs_more(pod: Pod, cluster: Cluster) -> bool:
+    """Whether one claim does not do: with one alone the pod goes on to be bound."""
+    return len(pod.spec.resource_claims) > 1 or bool(needs(pod, cluster).by_devices)
 
 
 def _owner(claim: ResourceClaim, cluster: Cluster) -> Pod | None:

@@ -183,30 +183,34 @@ async def test_deallocation_needs_the_claim_as_it_was_seen(server: ApiServer, re
     assert not server.get(CLAIMS, "c", "ns")["status"].get("allocation")
 
 
-def pod(uid: str, claims: int, node: str = "") -> Pod:
-    """A pod with so many claims."""
+def pod(uid: str, wants: tuple[int, int], node: str = "") -> Pod:
+    """A pod that wants so many claims, and so many cards as extended resources."""
+    claims, extended = wants
+    limits = {"limits": {"deviceclass.resource.kubernetes.io/gpu.quadrant.dev": str(extended)}}
     spec = {
         "nodeName": node,
         "resourceClaims": [{"name": f"r{index}"} for index in range(claims)],
+        "containers": [{"name": "main", "resources": limits if extended else {}}],
     }
     return convert(Pod, {"metadata": {"name": "p", "namespace": "ns", "uid": uid}, "spec": spec})
 
 
 @pytest.mark.parametrize(
-    ("claims", "node", "reserved", "reaped"),
+    ("wants", "node", "reserved", "reaped"),
     [
-        (2, "", False, True),
-        (1, "", False, False),
-        (2, "a", False, False),
-        (2, "", True, False),
+        ((2, 0), "", False, True),
+        ((1, 0), "", False, False),
+        ((1, 1), "", False, True),
+        ((2, 0), "a", False, False),
+        ((2, 0), "", True, False),
     ],
 )
 def test_the_reaper_takes_only_what_a_waiting_pod_cannot_use(
-    claims: int, node: str, reserved: bool, reaped: bool
+    wants: tuple[int, int], node: str, reserved: bool, reaped: bool
 ) -> None:
     """Rule 11: allocated, unreserved, its pod has other claims and has been unbound for a while."""
     at = cluster("compact", a=[gpu(0)])
-    at.put_pod(pod("pod-1", claims, node))
+    at.put_pod(pod("pod-1", wants, node))
     item = proposed(claim("c", request()), picked("gpu-0"))
     owner = {"kind": "Pod", "name": "p", "uid": "pod-1", "controller": True}
     item["metadata"]["ownerReferences"] = [owner]
