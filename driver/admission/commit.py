@@ -17,6 +17,7 @@ from driver.admission.server import Allowed, Answer, Call, Denied
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow, Deny, Ruling, decide
 from driver.controller.proposal import Proposal, read
+from driver.controller.strangers import Strangers
 from driver.model import names
 from driver.model.errors import InvalidObjectError, QuadrantError
 from driver.model.ids import DeviceId, ObjectKey
@@ -65,12 +66,14 @@ class CommitHook:
         *,
         term: Term,
         claims: Claims,
+        strangers: Strangers,
         aftermath: Aftermath,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._term = term
         self._claims = claims
+        self._strangers = strangers
         self._aftermath = aftermath
         self._clock = clock
 
@@ -82,6 +85,8 @@ class CommitHook:
             return Denied(f"claim {request.namespace}/{request.name} cannot be judged: {error}")
         if proposal is None:
             return Allowed()
+        if not request.dry_run and self._term.refusal(self._clock()) is None:
+            await self._strangers.meet(proposal.claim)
         ruling = self._rule(proposal, dry_run=request.dry_run)
         if isinstance(ruling, Allow):
             call.on_lost(

@@ -34,6 +34,7 @@ from driver.controller.placement import Placement
 from driver.controller.planner import Planner
 from driver.controller.podwriter import RestPodWriter
 from driver.controller.settings import ControllerSettings
+from driver.controller.strangers import Strangers
 from driver.controller.takeover import take_over
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
@@ -202,6 +203,7 @@ class Controller:
             self._cluster,
             term=self._term,
             claims=self._claims,
+            strangers=Strangers(self._rest, self._cluster),
             aftermath=Aftermath(self._cluster, self._placement, self._held, self._events),
         )
         lookup = Lookup(
