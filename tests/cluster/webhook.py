@@ -22,8 +22,37 @@ from tests.cluster.api import Api, Object
 BEFORE_OURS = "a-stranger"
 AFTER_OURS = "z-stranger"
 
+# The API server waits for 30 s at most.
+_LONGEST_HOLD_S = 28
+
 Judge = Callable[[str], str | None]
 """Told a claim's name; a sentence refuses. May take its time."""
+
+
+class Hold:
+    """Holds back the writes of one claim until it is opened, or until nobody waits any more."""
+
+    def __init__(self, claim: str) -> None:
+        self.timed_out = False
+        self._claim = claim
+        self._reached = threading.Event()
+        self._open = threading.Event()
+
+    @property
+    def reached(self) -> bool:
+        """Whether a write waits here."""
+        return self._reached.is_set()
+
+    def open(self) -> None:
+        """Let go what waits, and all that comes."""
+        self._open.set()
+
+    def __call__(self, claim: str) -> str | None:
+        """Let a write pass, or hold it."""
+        if claim == self._claim:
+            self._reached.set()
+            self.timed_out |= not self._open.wait(_LONGEST_HOLD_S)
+        return None
 
 
 class _Server(ThreadingHTTPServer):
