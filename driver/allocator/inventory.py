@@ -143,6 +143,12 @@ class Inventory:
         )
         return max(found, key=lambda pair: pair[0], default=(0, None))[1]
 
+    def published(self, pool_id: PoolId) -> tuple[Published, ...]:
+        """All slices of a pool, whatever node they are for, the newest generation last."""
+        members = self._pools.get(pool_id)
+        found = members.by_slice.values() if members is not None else ()
+        return tuple(sorted(found, key=lambda one: one.slice.spec.pool.generation))
+
     def _pool(self, node: Node, pool_id: PoolId) -> Pool | None:
         members = self._pools[pool_id]
         name, labels = node.metadata.name, node.metadata.labels

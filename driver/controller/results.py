@@ -10,6 +10,7 @@ from typing import Any
 
 from driver.allocator.inventory import Inventory
 from driver.controller.book import total
+from driver.controller.overdraft import overdrawn
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import DeviceRequestAllocationResult
@@ -93,8 +94,10 @@ def overbooked(
     """Why these results must not be stored beside what is in use; None when they may.
 
     This is the last line of defence and knows nothing of requests or selectors: a device is given
-    away whole and once, or in shares that add up to no more than it has.
+    away whole and once, or in shares that add up to no more than it has, and the counters that it
+    shares with others cover them all.
     """
+    results = list(results)
     by_device: dict[DeviceId, list[Result]] = {}
     for result in results:
         by_device.setdefault(result.device_id(), []).append(result)
@@ -103,7 +106,7 @@ def overbooked(
         reason = _overbooked(device, part, use.get(device), published.device if published else None)
         if reason is not None:
             return reason
-    return None
+    return overdrawn(results, use, inventory)
 
 
 def _overbooked(

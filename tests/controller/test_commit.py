@@ -1,11 +1,16 @@
 """The commit decision: the best devices of the same node, or a refusal; never a double use."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow, Deny, decide
 from driver.controller.proposal import read
 from driver.model.resourceclaim import ResourceClaim
+from driver.model.resourceslice import ResourceSlice
+from driver.wire.decode import convert
 from tests.controller.commits import (
     claim,
     cluster,
@@ -268,3 +273,44 @@ def test_what_a_status_update_cannot_change_is_judged_as_it_is_stored() -> None:
         assert proposal.uid == f"uid-{name}"
         assert devices(decide(proposal, cluster=at, now=100.0, share_id=str)) == [pick]
     assert at.ledger.outstanding() == 2
+
+
+def partitioned(policy: str) -> Cluster:
+    """One card, to be had whole or in two halves."""
+    at = cluster(policy, a=[])
+    card = {"name": "card", "counters": {"slices": {"value": "2"}}}
+    halves = [{"name": "half-0", "draws": 1}, {"name": "half-1", "draws": 1}]
+    parts = [*halves, {"name": "whole", "draws": 2}]
+    devices = []
+    for part in parts:
+        draws = {"counterSet": "card", "counters": {"slices": {"value": str(part.pop("draws"))}}}
+        devices.append({**part, "consumesCounters": [draws]})
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 2}
+    for name, more in (("0", {"sharedCounters": [card]}), ("1", {"devices": devices})):
+        spec = {"driver": "gpu.quadrant.dev", "nodeName": "a", "pool": pool, **more}
+        at.put_slice(convert(ResourceSlice, {"metadata": {"name": f"p{name}"}, "spec": spec}))
+    at.inventory.remove_slice("gpu.quadrant.dev-a")
+    return at
+
+
+@pytest.mark.parametrize("more", [{}, {"fancyNewField": True}])
+def test_a_kept_choice_must_be_covered_by_the_counters(more: dict[str, Any]) -> None:
+    """No other claim holds the device `whole`, but a half of its card is taken."""
+    at = partitioned("none")
+    assert devices(commit(at, claim("c1", request()), picked("half-0"))) == ["half-0"]
+    ruling = commit(at, claim("c2", request(**more)), picked("whole"))
+    if more:
+        assert isinstance(ruling, Deny)
+        assert "counter card/slices" in ruling.reason
+    else:
+        assert devices(ruling) == ["half-1"]
+
+
+def test_one_claim_cannot_have_a_card_and_its_half() -> None:
+    """Each is free, and neither is held twice."""
+    at = partitioned("none")
+    free = claim("c1", request("a", fancyNewField=True), request("b"))
+    ruling = commit(at, free, picked("half-0", name="a"), picked("whole", name="b"))
+    assert isinstance(ruling, Deny)
+    both = commit(at, free, picked("half-0", name="a"), picked("half-1", name="b"))
+    assert devices(both) == ["half-0", "half-1"]
