@@ -1,0 +1,73 @@
+"""The chart as Helm renders it; the program is the one that hack/cluster builds."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "helm" / "quadrant"
+NAMESPACE = "quadrant-system"
+
+Object = dict[str, Any]
+
+
+class Chart:
+    """The chart in this checkout."""
+
+    def __init__(self, helm: Path) -> None:
+        self._helm = helm
+
+    def lint(self) -> str:
+        """What `helm lint --strict` says; it must be content."""
+        return self._run("lint", "--strict", str(CHART)).stdout
+
+    def render(self, values: Object | None = None, *, namespace: str = NAMESPACE) -> list[Object]:
+        """All objects for these values, in Helm's order."""
+        done = self._template(values, namespace)
+        assert done.returncode == 0, done.stderr
+        return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+    def refused(self, values: Object) -> str:
+        """Why Helm does not render these values."""
+        done = self._template(values, NAMESPACE)
+        assert done.returncode != 0, f"rendered {values}"
+        return done.stderr
+
+    def _template(self, values: Object | None, namespace: str) -> subprocess.CompletedProcess[str]:
+        arguments = ("template", "quadrant", str(CHART), "--namespace", namespace, "-f", "-")
+        return self._run(*arguments, given=json.dumps(values or {}), check=False)
+
+    def _run(
+        self, *arguments: str, given: str = "", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [self._helm, *arguments], input=given, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0 or not check, f"{arguments}: {done.stdout}{done.stderr}"
+        return done
+
+
+def find(objects: list[Object], kind: str, name: str) -> Object:
+    """The one object of this kind and name."""
+    (found,) = [
+        item for item in objects if (item["kind"], item["metadata"]["name"]) == (kind, name)
+    ]
+    return found
+
+
+def container(workload: Object) -> Object:
+    """The one container of a Deployment's or DaemonSet's pods."""
+    (found,) = workload["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def options(workload: Object) -> dict[str, list[str]]:
+    """The options of the process: `--name=value` by name, with all values."""
+    found: dict[str, list[str]] = {}
+    for argument in container(workload)["args"][1:]:
+        name, _, value = argument.removeprefix("--").partition("=")
+        found.setdefault(name, []).append(value)
+    return found

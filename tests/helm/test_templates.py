@@ -1,0 +1,230 @@
+"""The rendered chart: it says the same as the code, and what it says fits together."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from driver.admission.configuration import (
+    COMMIT_CONFIGURATION,
+    PODS_CONFIGURATION,
+    ServiceAddress,
+    commit_configuration,
+    pods_configuration,
+)
+from driver.cli import control, processes
+from driver.controller.leaderlabel import BORNE
+from driver.controller.settings import ControllerSettings
+from driver.controller.translate import ResourceNames
+from driver.model.names import DRIVER, LEADER_LABEL
+from driver.node.settings import NodeSettings
+from tests.helm.chart import NAMESPACE, ROOT, Chart, container, find, options
+
+pytestmark = pytest.mark.cluster
+
+GOLDEN = Path(__file__).parent / "golden"
+OTHER = "gpu.example.com"
+
+
+def test_lint(chart: Chart) -> None:
+    """Helm itself finds nothing."""
+    assert "0 chart(s) failed" in chart.lint()
+
+
+@pytest.mark.parametrize(
+    ("driver", "extended", "namespace"),
+    [
+        (DRIVER, "", NAMESPACE),
+        (OTHER, "", "gpus"),
+        (DRIVER, "nvidia.com/gpu", "a"),
+        (DRIVER, "example.com/card", "z"),
+    ],
+)
+def test_webhooks_are_those_of_the_code(
+    chart: Chart, driver: str, extended: str, namespace: str
+) -> None:
+    """Templates and `driver.admission.configuration` make one and the same webhook."""
+    values = {"driver": driver, "deviceClass": {"extendedResourceName": extended}}
+    objects = chart.render(values, namespace=namespace)
+    resources = {*ResourceNames().all(), *([extended] if extended else [])}
+    wanted = [
+        commit_configuration(_service("quadrant-commit", namespace), b"", driver=driver),
+        pods_configuration(
+            _service("quadrant-pods", namespace), b"", resources=resources, own_namespace=namespace
+        ),
+    ]
+    for configuration in wanted:
+        found = find(objects, configuration["kind"], configuration["metadata"]["name"])
+        # The controller fills the bundle in; a chart that names it would take it away again.
+        del configuration["webhooks"][0]["clientConfig"]["caBundle"]
+        assert found["webhooks"] == configuration["webhooks"]
+
+
+def _service(name: str, namespace: str) -> ServiceAddress:
+    return ServiceAddress(namespace=namespace, name=name)
+
+
+@pytest.mark.parametrize(
+    ("file", "extended"), [("gpu.yaml", ""), ("gpu-extended-resource.yaml", "nvidia.com/gpu")]
+)
+def test_the_class_is_that_of_deviceclasses(chart: Chart, file: str, extended: str) -> None:
+    """Who installs by hand and who installs the chart gets the same class."""
+    objects = chart.render({"deviceClass": {"extendedResourceName": extended}})
+    wanted = yaml.safe_load((ROOT / "deviceclasses" / file).read_text())
+    assert find(objects, "DeviceClass", DRIVER)["spec"] == wanted["spec"]
+
+
+def test_one_driver_name_everywhere(chart: Chart) -> None:
+    """Another driver name reaches every place, and ours is left in none."""
+    text = json.dumps(chart.render({"driver": OTHER}))
+    assert DRIVER not in text
+    assert OTHER in text
+
+
+def test_the_controller_finds_its_objects(chart: Chart) -> None:
+    """Lease, Secret and webhook configurations have the names that the controller asks for."""
+    objects = chart.render()
+    find(objects, "Lease", control.LEASE)
+    find(objects, "Secret", control.SECRET)
+    for name in (COMMIT_CONFIGURATION, PODS_CONFIGURATION):
+        find(objects, "MutatingWebhookConfiguration", name)
+
+
+def test_services_lead_to_the_right_pods(chart: Chart) -> None:
+    """Commits go to the leader alone, pods to every replica, both to the port that listens."""
+    objects = chart.render()
+    pods = find(objects, "Deployment", "quadrant-controller")["spec"]["template"]
+    labels = pods["metadata"]["labels"]
+    selectors = {
+        item["metadata"]["name"]: item["spec"]["selector"]
+        for item in objects
+        if item["kind"] == "Service"
+    }
+    assert selectors["quadrant-pods"].items() <= labels.items()
+    assert selectors["quadrant-commit"] == selectors["quadrant-pods"] | {LEADER_LABEL: BORNE}
+    assert LEADER_LABEL not in labels
+    ports = {port["name"]: port["containerPort"] for port in pods["spec"]["containers"][0]["ports"]}
+    (listening,) = options(find(objects, "Deployment", "quadrant-controller"))["listen-port"]
+    for name in selectors:
+        (port,) = find(objects, "Service", name)["spec"]["ports"]
+        assert (port["port"], ports[port["targetPort"]]) == (443, int(listening))
+
+
+def test_certificates_are_for_the_services_that_are_called(chart: Chart) -> None:
+    """The names in the certificate are the names that the API server expects."""
+    objects = chart.render()
+    given = options(find(objects, "Deployment", "quadrant-controller"))["webhook-address"]
+    settings = ControllerSettings(namespace=NAMESPACE, webhook_addresses=tuple(given))
+    called = {
+        f"{service['name']}.{service['namespace']}.svc"
+        for item in objects
+        if item["kind"] == "MutatingWebhookConfiguration"
+        for service in [item["webhooks"][0]["clientConfig"]["service"]]
+    }
+    assert set(settings.webhook_hosts()) == called
+
+
+def test_certificates_of_others(chart: Chart) -> None:
+    """With a Secret of the user's own, the controller gets its files, and no right to make any."""
+    values = {"certificates": {"secretName": "mine", "caBundle": "Y2E="}}
+    objects = chart.render(values)
+    deployment = find(objects, "Deployment", "quadrant-controller")
+    (folder,) = options(deployment)["certificates"]
+    mounts = {one["mountPath"]: one["name"] for one in container(deployment)["volumeMounts"]}
+    volumes = {one["name"]: one for one in deployment["spec"]["template"]["spec"]["volumes"]}
+    assert volumes[mounts[folder]]["secret"]["secretName"] == "mine"
+    configuration = find(objects, "MutatingWebhookConfiguration", COMMIT_CONFIGURATION)
+    assert configuration["webhooks"][0]["clientConfig"]["caBundle"] == "Y2E="
+    kinds = {item["kind"] for item in objects}
+    assert "Secret" not in kinds
+    rules = [rule for item in objects for rule in item.get("rules", [])]
+    named = {resource for rule in rules for resource in rule["resources"]}
+    assert not {"secrets", "mutatingwebhookconfigurations"} & named
+
+
+@pytest.mark.parametrize("command", ["controller", "node"])
+def test_the_processes_know_their_options(chart: Chart, command: str) -> None:
+    """Every option that the chart gives, and every variable, is one of the command's."""
+    kind = {"controller": "Deployment", "node": "DaemonSet"}[command]
+    workload = find(chart.render(), kind, f"quadrant-{command}")
+    assert container(workload)["args"][0] == command
+    known = typer.main.get_command(processes.app).commands[command]  # type: ignore[attr-defined]
+    names = {name for option in known.params for name in (*option.opts, *option.secondary_opts)}
+    assert {f"--{name}" for name in options(workload)} <= names
+    variables = {name for option in known.params for name in [option.envvar] if name}
+    given = {one["name"] for one in container(workload)["env"]}
+    assert given - {"POD_IP", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"} <= variables
+
+
+def test_the_plugin_sees_the_kubelets_paths(chart: Chart) -> None:
+    """The kubelet is told where sockets are: both must see them under the same path."""
+    values = {"node": {"kubeletDir": "/data/kubelet", "settings": {"cdiDir": "/etc/cdi"}}}
+    daemon = find(chart.render(values), "DaemonSet", "quadrant-node")
+    volumes = {one["name"]: one for one in daemon["spec"]["template"]["spec"]["volumes"]}
+    mounted = {
+        mount["mountPath"]: mount.get("readOnly", False)
+        for mount in container(daemon)["volumeMounts"]
+    }
+    for mount in container(daemon)["volumeMounts"]:
+        assert volumes[mount["name"]]["hostPath"]["path"] == mount["mountPath"]
+    given = options(daemon)
+    written = {given[name][0] for name in ("plugins-dir", "registry-dir", "cdi-dir")}
+    assert written == {
+        "/data/kubelet/plugins", "/data/kubelet/plugins_registry", "/etc/cdi"
+    }  # fmt: skip
+    assert {path for path, read_only in mounted.items() if not read_only} == written
+    assert set(mounted) == written | set(given["vendor-cdi-dir"])
+
+
+def test_a_socket_path_that_is_too_long_is_refused(chart: Chart) -> None:
+    """The plugin would only crash; the chart says it before. The longest that fits is rendered."""
+    room = 107 - len(f"/plugins_registry/{DRIVER}-{'u' * 36}-reg.sock")
+    fits = "/" + "k" * (room - 1)
+    chart.render({"node": {"kubeletDir": fits}})
+    settings = NodeSettings(
+        node_name="n", pod_uid="u" * 36, registry_dir=f"{fits}/plugins_registry"
+    )
+    settings.check()
+    assert "would have 108 bytes" in chart.refused({"node": {"kubeletDir": fits + "k"}})
+
+
+def test_simulated_cards_are_one_value_away(chart: Chart) -> None:
+    """The value reaches the plugin, which then asks the runtime for no real card."""
+    values = {
+        "inventory": {"simulated": {"profile": "8xH100-SXM"}},
+        "node": {"runtimeClassName": "nvidia"},
+    }
+    daemon = find(chart.render(values), "DaemonSet", "quadrant-node")
+    assert options(daemon)["simulate"] == ["8xH100-SXM"]
+    assert "NVIDIA_VISIBLE_DEVICES" not in {one["name"] for one in container(daemon)["env"]}
+    assert "runtimeClassName" not in daemon["spec"]["template"]["spec"]
+
+
+def test_no_process_has_more_than_it_needs(chart: Chart) -> None:
+    """Read-only root, no capability, no new privilege; only the plugin is root."""
+    objects = chart.render()
+    for kind, name, user in (
+        ("Deployment", "quadrant-controller", 65532),
+        ("DaemonSet", "quadrant-node", 0),
+    ):
+        workload = find(objects, kind, name)
+        security = container(workload)["securityContext"]
+        assert security == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        pod = workload["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsUser"] == user
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("Deployment", "quadrant-controller"), ("DaemonSet", "quadrant-node")]
+)
+def test_golden(chart: Chart, kind: str, name: str) -> None:
+    """The pods as reviewed; to accept a change, write the new text into the golden file."""
+    text = yaml.safe_dump(find(chart.render(), kind, name)["spec"], sort_keys=False)
+    assert text == (GOLDEN / f"{name}.yaml").read_text()
