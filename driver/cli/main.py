@@ -78,6 +78,16 @@ def simulate(
     kubernetes: Annotated[str, typer.Option(help="The release whose defaults hold.")] = "1.37",
     output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
     *,
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            help="NODE/GPU for pods that say nothing, such as compact/spread; several: compare."
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    fail_below: Annotated[
+        list[str],
+        typer.Option(help="METRIC=VALUE: end with 1 if a policy stays below, for use in CI."),
+    ] = [],  # noqa: B006
     ascii_only: Annotated[
         bool, typer.Option("--ascii", help="Draw with signs that every terminal has.")
     ] = False,
@@ -89,7 +99,16 @@ def simulate(
     """
     from driver.cli import simulate as command  # noqa: PLC0415
 
-    command.simulate(files, kubernetes=kubernetes, output=output, ascii_only=ascii_only)
+    command.simulate(
+        command.Asked(
+            files=files,
+            kubernetes=kubernetes,
+            policies=policy,
+            fail_below=fail_below,
+            output=output,
+            ascii_only=ascii_only,
+        )
+    )
 
 
 @app.command()

@@ -1,30 +1,94 @@
 """`quadrant simulate`: from files to a report on the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import msgspec
 import typer
 
-from driver.cli.render import console, simulation
+from driver.cli.render import comparison, console, simulation
+from driver.cli.simulation import metrics
 from driver.cli.simulation.documents import read
 from driver.cli.simulation.manifests import sort
+from driver.cli.simulation.report import Comparison, Report
+from driver.cli.simulation.run import compare
 from driver.cli.simulation.run import simulate as play
 from driver.cli.simulation.world import Rules
+from driver.controller.policies import Defaults
 from driver.controller.settings import ControllerSettings
+from driver.model.errors import QuadrantError
+from driver.policy.registry import BUILT_IN, Registry
 from driver.simulator.releases import release
 
 _OUTPUTS = ("table", "json")
 
 
-def simulate(files: Sequence[str], *, kubernetes: str, output: str, ascii_only: bool) -> None:
-    """Play the files and print the result; raises `QuadrantError` for what is wrong with them."""
-    if output not in _OUTPUTS:
-        raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
-    rules = Rules(release=release(kubernetes), defaults=ControllerSettings().defaults)
-    report = play(sort(read(files)), rules)
-    words = console.stderr()
-    for warning in report.warnings:
-        words.print(f"warning: {warning}", markup=False)
-    if output == "json":
-        typer.echo(simulation.as_json(report))
+class PairError(QuadrantError):
+    """A pair of policies that cannot be read."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    files: Sequence[str]
+    kubernetes: str
+    policies: Sequence[str] = ()
+    fail_below: Sequence[str] = ()
+    output: str = "table"
+    ascii_only: bool = False
+
+
+def simulate(asked: Asked) -> None:
+    """Play the files and print the result.
+
+    Raises `QuadrantError` for what is wrong with them, and when a metric is below its bound.
+    """
+    if asked.output not in _OUTPUTS:
+        raise typer.BadParameter(
+            f"{asked.output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o"
+        )
+    registry = BUILT_IN
+    bounds = [metrics.bound(text) for text in asked.fail_below]
+    rules = Rules(
+        release=release(asked.kubernetes),
+        defaults=ControllerSettings().defaults,
+        registry=registry,
+    )
+    policies = [pair(text, registry) for text in asked.policies]
+    manifests = sort(read(asked.files))
+    if policies:
+        compared = compare(manifests, rules, policies)
+        reports = compared.simulations
     else:
-        simulation.as_table(report, console.stdout(), ascii_only=ascii_only)
+        reports = (play(manifests, rules),)
+        compared = None
+    _warn(reports)
+    _show(reports[0] if len(reports) == 1 or compared is None else compared, asked)
+    metrics.check(bounds, ((report.policy, report.metrics) for report in reports))
+
+
+def pair(text: str, registry: Registry) -> Defaults:
+    """Read NODE/GPU; raises `PairError`, or `PolicyError` for a name that is not known."""
+    node, slash, gpu = (part.strip() for part in text.partition("/"))
+    if not (node and slash and gpu):
+        raise PairError(
+            f"policy {text!r} cannot be read: expected NODE/GPU, such as compact/spread, where "
+            "each may be several names joined by commas"
+        )
+    registry.node_scorer(node)
+    registry.objective(gpu)
+    return Defaults(node=node, gpu=gpu)
+
+
+def _warn(reports: Iterable[Report]) -> None:
+    words = console.stderr()
+    for warning in dict.fromkeys(one for report in reports for one in report.warnings):
+        words.print(f"warning: {warning}", markup=False)
+
+
+def _show(found: Report | Comparison, asked: Asked) -> None:
+    if asked.output == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    elif isinstance(found, Report):
+        simulation.as_table(found, console.stdout(), ascii_only=asked.ascii_only)
+    else:
+        comparison.as_table(found, console.stdout(), ascii_only=asked.ascii_only)

@@ -233,7 +233,8 @@ def test_the_json_is_an_interface(quadrant: Quadrant) -> None:
     report = json.loads(result.stdout)
     assert (report["apiVersion"], report["kind"]) == ("quadrant.dev/v1alpha1", "Simulation")
     assert list(report) == [
-        "apiVersion", "kind", "kubernetes", "placements", "pending", "cards", "warnings",
+        "apiVersion", "kind", "kubernetes", "policy", "metrics", "placements", "pending",
+        "before", "cards", "warnings",
     ]  # fmt: skip
     assert list(report["placements"][0]) == [
         "namespace", "pod", "node", "devices", "nodePolicy", "gpuPolicy", "why",

@@ -63,9 +63,11 @@ def _option(option: Option) -> str:
     """The names, and the score as a sum of its terms; zeros say nothing."""
     said = []
     for score in option.scores:
-        terms = [f"{_number(term.points)} {term.name}" for term in score.terms if term.points]
+        terms = " + ".join(
+            f"{_number(term.points)} {term.name}" for term in score.terms if term.points
+        )
         total = f"{score.policy} {_number(score.total)}"
-        said.append(f"{total} = {' + '.join(terms)}" if terms else total)
+        said.append(f"{total} = {terms.replace('+ -', '- ')}" if terms else total)
     return "  ".join([", ".join(option.names), "; then ".join(said)]).rstrip()
 
 

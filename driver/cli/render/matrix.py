@@ -48,6 +48,29 @@ def matrix(cards: Sequence[CardUse], signs: Signs) -> list[Text]:
     return [*lines, Text(total), Text(_legend(signs, grouped=_grouped(cards)), style="dim")]
 
 
+def side_by_side(columns: Sequence[tuple[str, Sequence[CardUse]]], signs: Signs) -> list[Text]:
+    """The same nodes in several states: a column for each, with its title, and the legend."""
+    pictures = [(title, _by_node(cards)) for title, cards in columns]
+    nodes = list(dict.fromkeys(node for _, rows in pictures for node in rows))
+    if not nodes:
+        return [Text("no cards")]
+    name_width = max(len("NODE"), *(len(node) for node in nodes))
+    lines = [Text(f"{name:<{name_width}}") for name in ("NODE", *nodes, "free")]
+    for title, rows in pictures:
+        cells = [Text(title), *(_cells(rows[node], signs) for node in nodes)]
+        cells.append(Text(_free(card for part in rows.values() for card in part)))
+        width = max(cell.cell_len for cell in cells)
+        for line, cell in zip(lines, cells, strict=True):
+            line.append("   ")
+            line.append_text(cell)
+            line.append(" " * (width - cell.cell_len))
+    for line in lines:
+        line.rstrip()
+    lines[0].stylize("bold")
+    grouped = any(_grouped(cards) for _, cards in columns)
+    return [*lines, Text(_legend(signs, grouped=grouped), style="dim")]
+
+
 def _by_node(cards: Iterable[CardUse]) -> dict[str, list[CardUse]]:
     rows: dict[str, list[CardUse]] = {}
     for card in cards:

@@ -1,8 +1,7 @@
-"""A simulation's report as tables and a picture, or as JSON."""
+"""A simulation's report as tables and a picture."""
 
 from collections.abc import Sequence
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,11 +11,6 @@ from driver.cli.simulation.report import CardUse, PendingPod, Placement, Report
 
 # So many names are listed where pods share a reason.
 _FEW = 3
-
-
-def as_json(report: Report) -> str:
-    """The whole report, indented; the same input gives the same bytes."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
 def as_table(report: Report, console: Console, *, ascii_only: bool) -> None:
@@ -30,7 +24,7 @@ def as_table(report: Report, console: Console, *, ascii_only: bool) -> None:
         for line in matrix(report.cards, ASCII if ascii_only else UNICODE):
             console.print(line, no_wrap=True)
     _reasons(report.placements, console)
-    _pending(report, console)
+    pending(report, console)
 
 
 def placements(found: Sequence[Placement]) -> Table:
@@ -63,13 +57,13 @@ def _reasons(found: Sequence[Placement], console: Console) -> None:
             console.print(Text(f"{_name(placement)}: {sentence}"), soft_wrap=True)
 
 
-def _pending(report: Report, console: Console) -> None:
+def pending(report: Report, console: Console, *, title: str = "") -> None:
     """Pods that do not run; those with one reason stand together."""
     if not report.pending:
         return
     pods = len(report.placements) + len(report.pending)
     console.print()
-    console.print(Text(f"PENDING ({len(report.pending)} of {pods} pods)", style="bold"))
+    console.print(Text(f"{title}PENDING ({len(report.pending)} of {pods} pods)", style="bold"))
     by_reason: dict[tuple[bool, str], list[str]] = {}
     for pod in report.pending:
         by_reason.setdefault((pod.refused, pod.reason), []).append(_name(pod))

@@ -78,13 +78,50 @@ class CardUse(
     exclusive: bool
 
 
+class Metrics(_Reported, frozen=True, kw_only=True):
+    """A placement in numbers. Percentages are from 0 to 100.
+
+    `largest_free_group` is the most free cards of one NVLink group, where there are none of one
+    node. `fragmentation` is the share of the free memory that is on cards of which something is in
+    use, `whole_free_percent` the rest of it.
+    """
+
+    placed: int
+    pending: int
+    placed_percent: float
+    pending_by_reason: dict[str, int]
+    cards_used: int
+    cards_free: int
+    nodes_used: int
+    nodes_free: int
+    largest_free_group: int
+    fragmentation: float
+    whole_free_percent: float
+
+
 class Report(_Reported, frozen=True, kw_only=True):
-    """Everything a simulation says; all lists in the order of the input."""
+    """Everything a simulation says; all lists in the order of the input.
+
+    `policy` is what held for pods that said nothing, NODE/GPU. `before` are the cards as they were
+    before the first pod, `cards` as they are at the end.
+    """
 
     api_version: str = API_VERSION
     kind: str = KIND
     kubernetes: str
+    policy: str
+    metrics: Metrics
     placements: tuple[Placement, ...]
     pending: tuple[PendingPod, ...]
+    before: tuple[CardUse, ...]
     cards: tuple[CardUse, ...]
     warnings: tuple[str, ...] = ()
+
+
+class Comparison(_Reported, frozen=True, kw_only=True):
+    """The same input under several policies, in the order in which they were asked for."""
+
+    api_version: str = API_VERSION
+    kind: str = "Comparison"
+    kubernetes: str
+    simulations: tuple[Report, ...]

@@ -4,7 +4,7 @@ The composition only: each step is the code that serves a real cluster, or stand
 Kubernetes (`driver.simulator`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,11 +12,13 @@ from driver.cli.simulation import creation, placing, scheduling
 from driver.cli.simulation.apiserver import Raw
 from driver.cli.simulation.inventory import machines
 from driver.cli.simulation.manifests import Manifests
-from driver.cli.simulation.report import PendingPod, Placement, Report
+from driver.cli.simulation.metrics import measure
+from driver.cli.simulation.report import Comparison, PendingPod, Placement, Report
 from driver.cli.simulation.scheduling import NotScheduled, Scheduled
 from driver.cli.simulation.summary import card_uses, placement
 from driver.cli.simulation.world import Rules, World
 from driver.controller.pods import Refused
+from driver.controller.policies import Defaults
 from driver.simulator import workloads
 
 # After a denial the controller nominates again; what is denied so often in a cluster in which
@@ -28,18 +30,50 @@ def simulate(manifests: Manifests, rules: Rules) -> Report:
     """Play all manifests, in order; raises `ManifestError` for an inventory that is wrong."""
     world = World(manifests, machines(manifests.inventories, rules.driver), rules)
     warnings = list(_skipped(manifests.skipped))
+    before = card_uses(world)
     outcomes = [
         _play(world, pod, warnings)
         for document in manifests.workloads
         for pod in workloads.pods(document.raw)
     ]
+    placements = tuple(one for one in outcomes if isinstance(one, Placement))
+    pending = tuple(one for one in outcomes if isinstance(one, PendingPod))
+    cards = card_uses(world)
     return Report(
         kubernetes=rules.release.name,
-        placements=tuple(one for one in outcomes if isinstance(one, Placement)),
-        pending=tuple(one for one in outcomes if isinstance(one, PendingPod)),
-        cards=card_uses(world),
+        policy=f"{rules.defaults.node}/{rules.defaults.gpu}",
+        metrics=measure(placements, pending, cards),
+        placements=placements,
+        pending=pending,
+        before=before,
+        cards=cards,
         warnings=tuple(warnings),
     )
+
+
+def compare(manifests: Manifests, rules: Rules, policies: Sequence[Defaults]) -> Comparison:
+    """Play all manifests under each of these policies, for pods that say nothing themselves."""
+    found = [simulate(manifests, replace(rules, defaults=one)) for one in policies]
+    return Comparison(
+        kubernetes=rules.release.name,
+        simulations=tuple(
+            replace(report, warnings=(*report.warnings, *_others(report))) for report in found
+        ),
+    )
+
+
+def _others(report: Report) -> Iterator[str]:
+    """What --policy did not decide about."""
+    own = sum(
+        bool(one.node_policy) and f"{one.node_policy}/{one.gpu_policy}" != report.policy
+        for one in report.placements
+    )
+    if own:
+        pods = "1 pod was" if own == 1 else f"{own} pods were"
+        yield (
+            f"{report.policy}: {pods} placed by other policies: what a claim, pod, DeviceClass or "
+            "namespace says goes before --policy"
+        )
 
 
 def _skipped(kinds: Mapping[str, int]) -> Iterator[str]:
