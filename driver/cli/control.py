@@ -24,6 +24,7 @@ from driver.admission.lookup import Lookup
 from driver.admission.pods import PodHandler
 from driver.admission.rotation import OwnCertificates
 from driver.admission.server import AdmissionServer, Route
+from driver.cli import scorers
 from driver.controller.aftermath import Aftermath
 from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
@@ -33,6 +34,7 @@ from driver.controller.leadership import Leadership
 from driver.controller.placement import Placement
 from driver.controller.planner import Planner
 from driver.controller.podwriter import RestPodWriter
+from driver.controller.policies import resolve
 from driver.controller.settings import ControllerSettings
 from driver.controller.strangers import Strangers
 from driver.controller.takeover import take_over
@@ -50,6 +52,7 @@ from driver.kube.session import open_session
 from driver.kube.transport import Session
 from driver.model.ids import ObjectKey
 from driver.obs import health
+from driver.policy.registry import Registry
 
 _log = structlog.get_logger(__name__)
 
@@ -68,14 +71,23 @@ async def run(settings: ControllerSettings) -> None:
         session = await stack.enter_async_context(open_session(settings.kubeconfig))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quadrant-")))
         served = await discover(Rest(session), driver=settings.driver)
-        await Controller(settings, session, served, folder).run()
+        registry = scorers.installed()
+        # A default that means nothing would refuse every pod.
+        resolve(None, None, {}, None, defaults=settings.defaults, registry=registry)
+        await Controller(settings, session, served, folder, registry=registry).run()
 
 
 class Controller:
     """One replica: the constructor wires, `run` starts."""
 
     def __init__(
-        self, settings: ControllerSettings, session: Session, served: Served, folder: Path
+        self,
+        settings: ControllerSettings,
+        session: Session,
+        served: Served,
+        folder: Path,
+        *,
+        registry: Registry,
     ) -> None:
         self._settings = settings
         rest = self._rest = Rest(session)
@@ -84,6 +96,7 @@ class Controller:
             features=served.features,
             defaults=settings.defaults,
             extended_resources=served.extended_resources,
+            registry=registry,
         )
         self._term = Term()
         self._events = Recorder(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import typer
 
+from driver.cli import scorers
 from driver.cli.explanation.account import account
 from driver.cli.explanation.records import recorded, scheduled
 from driver.cli.explanation.report import Account
@@ -32,7 +33,7 @@ def explain(text: str, place: Place, *, node_policy: str, gpu_policy: str, outpu
     """Explain `pod/NAME` or `claim/NAME`; raises `QuadrantError`."""
     if output not in _OUTPUTS:
         raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
-    rules = Rules(defaults=Defaults(node=node_policy, gpu=gpu_policy))
+    rules = Rules(defaults=Defaults(node=node_policy, gpu=gpu_policy), registry=scorers.installed())
     found = asyncio.run(_ask(text, place, rules))
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import typer
 
+from driver.cli import scorers
 from driver.cli.render import comparison, console, simulation
 from driver.cli.simulation import metrics
 from driver.cli.simulation.documents import read
@@ -16,7 +17,7 @@ from driver.cli.simulation.world import Rules
 from driver.controller.policies import Defaults
 from driver.controller.settings import ControllerSettings
 from driver.model.errors import QuadrantError
-from driver.policy.registry import BUILT_IN, Registry
+from driver.policy.registry import Registry
 from driver.simulator.releases import release
 
 _OUTPUTS = ("table", "json")
@@ -46,7 +47,7 @@ def simulate(asked: Asked) -> None:
         raise typer.BadParameter(
             f"{asked.output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o"
         )
-    registry = BUILT_IN
+    registry = scorers.installed()
     bounds = [metrics.bound(text) for text in asked.fail_below]
     rules = Rules(
         release=release(asked.kubernetes),
