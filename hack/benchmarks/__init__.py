@@ -1,0 +1,1 @@
+"""How fast Quadrant is and how much it takes, each figure beside a reference of the same run."""

@@ -1,0 +1,86 @@
+"""What does a person type, and which sections does it give?"""
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from hack.benchmarks import decisions, preparing, resident, roundtrip, scheduling
+from hack.benchmarks.figures import Section, document, table
+
+Options = argparse.Namespace
+
+
+def main() -> int:
+    """Measure what is asked for; each section is shown as soon as it is there."""
+    options = _parser().parse_args()
+    wanted = list(_MEASURES) if options.what == "all" else [options.what]
+    sections = []
+    for name in wanted:
+        began = time.monotonic()
+        for section in _MEASURES[name](options):
+            sections.append(section)
+            if options.output == "table":
+                print(f"\n{table(section)}", flush=True)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    if options.output == "json":
+        print(document(sections, _machine()).decode())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/bench",
+        description="How fast Quadrant is, everything beside a reference of the same run.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("what", choices=[*_MEASURES, "all"])
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    add = parser.add_argument
+    add("--seed", type=int, default=1, help="another seed: other nodes and cards in use")
+    add("--nodes", type=int, default=500, help="nodes of eight GPUs")
+    add("--decisions", type=int, default=1000, help="decisions of each case of commit")
+    add("--pods", type=int, default=600, help="pods of each batch of schedule")
+    add("--claims", type=int, default=1000, help="claims of prepare and memory")
+    return parser
+
+
+def _commit(options: Options) -> Iterator[Section]:
+    yield decisions.measure(nodes=options.nodes, decisions=options.decisions, seed=options.seed)
+    yield roundtrip.measure(nodes=options.nodes, reviews=options.decisions, seed=options.seed)
+
+
+def _schedule(options: Options) -> Iterator[Section]:
+    yield scheduling.measure(nodes=options.nodes, pods=options.pods)
+
+
+def _prepare(options: Options) -> Iterator[Section]:
+    yield preparing.measure(options.claims)
+
+
+def _memory(options: Options) -> Iterator[Section]:
+    yield resident.measure(nodes=options.nodes, count=options.claims, seed=options.seed)
+
+
+_MEASURES: dict[str, Callable[[Options], Iterator[Section]]] = {
+    "commit": _commit,
+    "prepare": _prepare,
+    "memory": _memory,
+    "schedule": _schedule,
+}
+
+
+def _machine() -> dict[str, object]:
+    """What the figures depend on besides the code."""
+    return {
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
