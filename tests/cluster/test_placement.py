@@ -86,8 +86,7 @@ def take_card(site: Site, node: str, index: int) -> None:
 
 def test_gate_webhook_is_down(site: Site) -> None:
     """Pods get no gate and no nomination, but they run, and the GPU axis is scored all the same."""
-    spread = {names.GPU_POLICY: "spread"}
-    site.api.create("templates", template("share", request(**share()), annotations=spread))
+    site.api.create("templates", template("share", request(**share())))
     stored = site.api.get("webhooks", "quadrant-pods")
     assert stored is not None
     (webhook,) = stored["webhooks"]
@@ -95,8 +94,9 @@ def test_gate_webhook_is_down(site: Site) -> None:
     site.api.patch("webhooks", "quadrant-pods", {"webhooks": [dead]})
     try:
         site.wait("the API server to know", lambda: not _is_gated(site))
+        spread = {names.GPU_POLICY: "spread"}
         pods = [
-            pod(name, claims={"gpu": made_from("share")}, node="t4")
+            pod(name, claims={"gpu": made_from("share")}, node="t4", annotations=spread)
             for name in ("one", "two", "three", "four")
         ]
         running = site.run(*pods)
