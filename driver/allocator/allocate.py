@@ -36,7 +36,8 @@ def allocate(
     Without an objective the choice is the scheduler's, exactly; with one it is the best-scoring
     set that the same rules allow, with the alternatives that the scheduler would take. `max_steps`
     bounds how many devices each of the two searches tries. Raises `AllocationError` where
-    Kubernetes' allocator would stop with an error.
+    Kubernetes' allocator would stop with an error, and `TooDearError` where selectors take so long
+    that nothing can be said.
     """
     plan = Plan(problem, Book(problem))
     board = Board(plan)

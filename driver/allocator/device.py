@@ -5,12 +5,18 @@ Knows nothing of what is in use; that is a fact of the moment (see `standing`).
 
 from driver.allocator import attributes
 from driver.allocator.attributes import Values
+from driver.model.errors import TooDearError
 from driver.model.ids import DeviceId, PoolId
 from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
 from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from driver.selector.device import SelectorDevice
 from driver.selector.errors import SelectorError
 from driver.selector.program import compile_selector
+
+# What one selector may cost on one device; see `Program.judge` for what that means.
+_SELECTOR_MAY_COST = 50_000
+# Claims may each bring selectors of their own: answers that nobody asks for again must go.
+_MOST_ANSWERS = 512
 
 
 class PooledDevice:
@@ -22,7 +28,7 @@ class PooledDevice:
 
     __slots__ = (
         "_attributes",
-        "_selected",
+        "_judged",
         "_selector_device",
         "capacity",
         "device",
@@ -42,7 +48,7 @@ class PooledDevice:
         self.capacity = {name: one.value.nano for name, one in device.capacity.items()}
         self.links = Links(device, published.spec.driver)
         self._selector_device: SelectorDevice | None = None
-        self._selected: dict[str, bool | SelectorError] = {}
+        self._judged: dict[str, _Judgement] = {}
         self._attributes: dict[str, Values | None] = {}
 
     @property
@@ -54,17 +60,33 @@ class PooledDevice:
         """What the selector says of the device, or how it fails; worked out once.
 
         An error is an answer here, not raised: it counts only where a search meets the device.
+        Raises `TooDearError`.
         """
-        known = self._selected.get(expression)
+        answer = self._judgement(expression)[0]
+        if isinstance(answer, TooDearError):
+            raise TooDearError(str(answer))
+        return answer
+
+    def price(self, expression: str) -> int:
+        """What it has cost to find out what the selector says, in CEL's units."""
+        return self._judgement(expression)[1]
+
+    def _judgement(self, expression: str) -> "_Judgement":
+        known = self._judged.get(expression)
         if known is None:
-            known = self._selected[expression] = self._evaluate(expression)
+            if len(self._judged) >= _MOST_ANSWERS:
+                self._judged.clear()
+            known = self._judged[expression] = self._evaluate(expression)
         return known
 
-    def _evaluate(self, expression: str) -> bool | SelectorError:
+    def _evaluate(self, expression: str) -> "_Judgement":
         try:
-            return compile_selector(expression).matches(self.as_selectors_see_it())
+            program = compile_selector(expression)
+            return program.judge(self.as_selectors_see_it(), _SELECTOR_MAY_COST)
+        except TooDearError as error:
+            return error, _SELECTOR_MAY_COST
         except SelectorError as error:
-            return error
+            return error, 0
 
     def as_selectors_see_it(self) -> SelectorDevice:
         """The device as a value of CEL, made once."""
@@ -83,6 +105,9 @@ class PooledDevice:
                 None if found is None else attributes.values(found, name=name, of=self.id)
             )
         return self._attributes[name]
+
+
+_Judgement = tuple[bool | SelectorError | TooDearError, int]
 
 
 class Links:

@@ -10,11 +10,11 @@ import msgspec
 
 from driver.allocator.constraints import Constraint, applies, constraints_of
 from driver.allocator.demand import Asked, Candidate, Demand, Rules, own_name
-from driver.allocator.pools import Pool
+from driver.allocator.pools import SELECTORS_MAY_COST, Pool
 from driver.allocator.problem import Problem
 from driver.allocator.standing import Book
 from driver.model.deviceclass import DeviceClass
-from driver.model.errors import AllocationError
+from driver.model.errors import AllocationError, TooDearError
 from driver.model.resourceclaim import (
     DeviceRequest,
     DeviceSubRequest,
@@ -67,6 +67,7 @@ class Plan:
         self.fixed: list[Demand] = []
         self.rules = Rules.of(problem.features, problem.node)
         self._offsets = _offsets(problem)
+        self._spent = 0
         for index, claim in enumerate(problem.claims):
             name = claim_name(claim)
             constraints = constraints_of(claim, name, problem.features)
@@ -175,11 +176,19 @@ class Plan:
             )
         return found
 
+    def _pay(self, pools: tuple[Pool, ...], expressions: tuple[str, ...]) -> None:
+        """Count what the selectors cost, so that the same problem is always too dear, or never."""
+        for pool in pools:
+            self._spent += pool.price(expressions)
+            if self._spent > SELECTORS_MAY_COST:
+                raise TooDearError("the selectors of its requests take too long to be evaluated")
+
     def _find_candidates(self, demand: Demand) -> None:
         pools, expressions = self.problem.pools, demand.selectors()
         if demand.takes_all:
             for pool in pools:
                 _require_whole(pool, demand)
+        self._pay(pools, expressions)
         candidates = [
             Candidate(demand, self.book.standing(device, offset + position), failure)
             for pool, offset in zip(pools, self._offsets, strict=True)

@@ -12,6 +12,7 @@ from driver.allocator.device import PooledDevice
 from driver.allocator.nodes import reaches
 from driver.model.allocation import Features
 from driver.model.core import Node
+from driver.model.errors import TooDearError
 from driver.model.ids import PoolId
 from driver.model.resourceslice import CounterSet, ResourceSlice
 from driver.selector.errors import SelectorError
@@ -19,6 +20,11 @@ from driver.selector.errors import SelectorError
 # A device that passes the selectors, at its position in the pool, and None; or one for which a
 # selector fails, with the index of the selector and its error.
 Selected = tuple[int, PooledDevice, tuple[int, SelectorError] | None]
+
+# What all selectors together may cost in one call of the allocator: a quarter of a second.
+SELECTORS_MAY_COST = 250_000
+# Claims may each bring selectors of their own: answers that nobody asks for again must go.
+_MOST_SELECTIONS = 128
 
 
 class Published:
@@ -75,7 +81,7 @@ class Pool:
         self.has_binding_conditions = has_binding_conditions
         self.incomplete = incomplete
         self.invalid = invalid
-        self._selected: dict[tuple[str, ...], tuple[Selected, ...]] = {}
+        self._selected: dict[tuple[str, ...], tuple[tuple[Selected, ...], int]] = {}
 
     @property
     def usable(self) -> bool:
@@ -85,27 +91,39 @@ class Pool:
     def selected(self, expressions: tuple[str, ...]) -> tuple[Selected, ...]:
         """The devices that pass all selectors, in order, and those for which one fails.
 
-        Worked out once per pool: only a change of its slices makes a new pool.
+        Worked out once per pool: only a change of its slices makes a new pool. Raises
+        `TooDearError` when that takes too long; then it says nothing of what Kubernetes would.
         """
+        return self._selection(expressions)[0]
+
+    def price(self, expressions: tuple[str, ...]) -> int:
+        """What `selected` costs where it is not known yet, in CEL's units."""
+        return self._selection(expressions)[1]
+
+    def _selection(self, expressions: tuple[str, ...]) -> tuple[tuple[Selected, ...], int]:
         known = self._selected.get(expressions)
         if known is None:
-            known = tuple(self._select(expressions))
-            self._selected[expressions] = known
+            if len(self._selected) >= _MOST_SELECTIONS:
+                self._selected.clear()
+            known = self._selected[expressions] = self._select(expressions)
         return known
 
-    def _select(self, expressions: tuple[str, ...]) -> Iterable[Selected]:
-        here = set(self.devices)
+    def _select(self, expressions: tuple[str, ...]) -> tuple[tuple[Selected, ...], int]:
+        here, found, spent = set(self.devices), list[Selected](), 0
         for position, device in enumerate(self.asked):
             for index, expression in enumerate(expressions):
                 answer = device.selected(expression)
+                spent += device.price(expression)
+                if spent > SELECTORS_MAY_COST:
+                    raise TooDearError(f"its selectors take too long on the devices of {self.id}")
                 if isinstance(answer, SelectorError):
-                    yield position, device, (index, answer)
-                    break
-                if not answer:
+                    found.append((position, device, (index, answer)))
+                if answer is not True:
                     break
             else:
                 if device in here:
-                    yield position, device, None
+                    found.append((position, device, None))
+        return tuple(found), spent
 
 
 def visible_pools(

@@ -19,7 +19,7 @@ from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.policies import UnknownPolicyError
 from driver.controller.proposal import Proposal, answer_key, node_of, ours
 from driver.model.allocation import Explanation
-from driver.model.errors import AllocationError
+from driver.model.errors import AllocationError, TooDearError
 from driver.model.ids import DeviceId, NodeName
 from driver.model.resourceclaim import (
     DeviceRequestAllocationResult,
@@ -121,7 +121,7 @@ def _choose(
         return kept
     try:
         outcome = allocate(_problem(proposal, cluster, node, now), objective=scoring)
-    except AllocationError:
+    except (AllocationError, TooDearError):
         # Something in the claim or the slices is beyond us; the scheduler understood it.
         return _keep(proposal, cluster, now)
     if isinstance(outcome, Unsatisfiable):

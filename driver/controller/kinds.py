@@ -4,13 +4,13 @@ Clusters are built of many equal nodes, and most of them are in one of a few sta
 question has to be answered for each state only once.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from driver.allocator.attributes import Values
 from driver.allocator.device import PooledDevice
-from driver.allocator.pools import Pool
+from driver.allocator.pools import SELECTORS_MAY_COST, Pool
 from driver.allocator.problem import Problem
-from driver.model.errors import AllocationError
+from driver.model.errors import AllocationError, TooDearError
 from driver.model.quantity import Quantity
 from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from driver.selector.errors import SelectorError
@@ -76,11 +76,15 @@ class Kinds:
         self._makes = makes
 
     def of(self, problem: Problem) -> Hashable | None:
-        """Equal for nodes on which the claims get equal devices; None: this one is special."""
+        """Equal for nodes on which the claims get equal devices; None: this one is special.
+
+        Raises `TooDearError`.
+        """
         if self._derives:
             return None
         expressions = (*self._of_classes(problem), *self._own)
         names = _Names()
+        _pay(problem.pools, expressions)
         try:
             return tuple(self._pool(problem, pool, expressions, names) for pool in problem.pools)
         except (_SpecialError, AllocationError):
@@ -129,6 +133,16 @@ def _published(device: PooledDevice) -> Hashable:
 
 def _amounts(consumed: Mapping[str, Quantity]) -> Hashable:
     return tuple(sorted((name, amount.nano) for name, amount in consumed.items()))
+
+
+def _pay(pools: Iterable[Pool], expressions: tuple[str, ...]) -> None:
+    """Try each selector on each device, as long as that is no burden to others."""
+    spent = 0
+    for device in (device for pool in pools for device in pool.devices):
+        for expression in expressions:
+            spent += device.price(expression)
+            if spent > SELECTORS_MAY_COST:
+                raise TooDearError("the selectors of its requests take too long to be evaluated")
 
 
 def _passes(device: PooledDevice, expression: str) -> bool:

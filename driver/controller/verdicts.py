@@ -19,7 +19,7 @@ from driver.controller.kinds import Kinds, Makes
 from driver.controller.question import Question, problem
 from driver.model.allocation import Score
 from driver.model.core import Node
-from driver.model.errors import AllocationError
+from driver.model.errors import AllocationError, TooDearError
 from driver.policy.weights import parse
 
 # How good a node is, its name, and the number of the verdict.
@@ -73,9 +73,15 @@ class Verdicts:
         self._ranking: list[_Entry] = []
         self._number: dict[str, int] = {}
         self._entries = 0
+        # Why no node is asked any more.
+        self._too_dear = ""
 
     def refresh(self, at_most: int | None = None) -> bool:
-        """Ask the nodes that have changed, at most so many; whether none is left."""
+        """Ask the nodes that have changed, at most so many; whether none is left.
+
+        Raises `TooDearError`, once and for all: what takes too long on one node is not tried on
+        all others.
+        """
         self._note_changes()
         names = list(self._stale)[:at_most]
         for name in names:
@@ -101,7 +107,7 @@ class Verdicts:
         return found
 
     def of(self, node: str) -> Verdict | None:
-        """What this node says now; None when there is no such node."""
+        """What this node says now; None when there is no such node. Raises `TooDearError`."""
         self._note_changes()
         if node in self._stale:
             del self._stale[node]
@@ -144,7 +150,13 @@ class Verdicts:
             self._number.pop(name, None)
             return
         self.looks += 1
-        verdict = self._verdict(node)
+        if self._too_dear:
+            raise TooDearError(self._too_dear)
+        try:
+            verdict = self._verdict(node)
+        except TooDearError as error:
+            self._too_dear = str(error)
+            raise
         self._by_node[name] = verdict
         self._entries += 1
         self._number[name] = self._entries

@@ -6,10 +6,12 @@ classes. Doing it early changes no answer.
 
 import asyncio
 import gc
+from contextlib import suppress
 from typing import Never
 
 from driver.controller.cluster import Cluster
 from driver.model.deviceclass import DeviceClass
+from driver.model.errors import TooDearError
 
 # A step of so many nodes takes some milliseconds; commits are answered between two steps.
 _NODES_A_STEP = 4
@@ -22,7 +24,8 @@ def warm(cluster: Cluster, at_most: int) -> bool:
     for _ in range(min(at_most, len(cluster.cold))):
         for pool in cluster.inventory.pools(cluster.node(cluster.cold.pop())):
             for expressions in selectors:
-                pool.selected(expressions)
+                with suppress(TooDearError):
+                    pool.selected(expressions)
     return not cluster.cold
 
 

@@ -14,3 +14,7 @@ class InvalidObjectError(QuadrantError):
 
 class AllocationError(QuadrantError):
     """Allocation of these claims must stop: not "does not fit here", but "cannot be decided"."""
+
+
+class TooDearError(QuadrantError):
+    """What is asked may well have an answer, but takes longer to work out than others can wait."""

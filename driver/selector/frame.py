@@ -10,17 +10,18 @@ from driver.selector.device import SelectorDevice
 class Frame:
     """One evaluation of one program on one device."""
 
-    __slots__ = ("cost", "device", "slots")
+    __slots__ = ("cost", "device", "limit", "slots")
 
-    def __init__(self, device: SelectorDevice, variables: int) -> None:
+    def __init__(self, device: SelectorDevice, variables: int, limit: int = LIMIT) -> None:
         self.device = device
         self.cost = 0
+        self.limit = limit
         self.slots: list[object] = [None] * variables
 
     def charge(self, amount: int) -> None:
         """Add to the cost; ends the evaluation beyond the limit."""
         self.cost += amount
-        if self.cost > LIMIT:
+        if self.cost > self.limit:
             raise limit_exceeded()
 
 
