@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -90,7 +91,10 @@ async def _batches(deployment: Deployment, fleet: Fleet, pods: int) -> list[tupl
         for ours in ROUNDS:
             names = [f"p{next(numbers)}" for _ in range(pods)]
             async with _quadrant(deployment) if ours else _stock():
-                batches.append((ours, await _batch(rest, names)))
+                batch = await _batch(rest, names)
+            batches.append((ours, batch))
+            who = "Quadrant" if ours else "stock"
+            print(f"  {pods} pods, {who}: {batch.took:.1f} s", file=sys.stderr, flush=True)
         return batches
 
 
