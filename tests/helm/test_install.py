@@ -1,0 +1,193 @@
+"""The chart on a real cluster: installed, used, upgraded, rolled back, and gone without a trace.
+
+Takes minutes: the image is built first. The tests build on one release, in their order.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from hack.kubernetes import layout
+from tests.cluster.site import hack_cluster
+from tests.helm import image
+from tests.helm.chart import NAMESPACE, Object
+from tests.helm.release import Release
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(os.geteuid() != 0, reason="nodes need root: namespaces and mounts"),
+    pytest.mark.skipif(
+        bool(image.missing()),
+        reason=f"no image without: apt-get install --no-install-recommends {image.missing()}",
+    ),
+]
+
+CLUSTER = "chart"
+CONTROLLERS = "app.kubernetes.io/component=controller"
+PLUGINS = "app.kubernetes.io/component=node"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}"
+
+# Run in the plugin's pod with its own token: what the API server says to slices of this and that.
+_PROBE = """
+import json, os, ssl, sys, urllib.error, urllib.request
+folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+tls = ssl.create_default_context(cafile=folder + "/ca.crt")
+tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+spec = {"driver": sys.argv[1], "nodeName": sys.argv[2], "devices": [],
+        "pool": {"name": "probe", "generation": 1, "resourceSliceCount": 2}}
+body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+        "metadata": {"generateName": "probe-"}, "spec": spec}
+host = os.environ["KUBERNETES_SERVICE_HOST"] + ":" + os.environ["KUBERNETES_SERVICE_PORT"]
+request = urllib.request.Request(
+    "https://" + host + "/apis/resource.k8s.io/v1/resourceslices?dryRun=All",
+    data=json.dumps(body).encode(),
+    headers={"Authorization": "Bearer " + open(folder + "/token").read(),
+             "Content-Type": "application/json"})
+try:
+    print(urllib.request.urlopen(request, context=tls).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def release() -> Iterator[Release]:
+    """The chart on a cluster of two nodes."""
+    archive = image.archive(layout.cache())
+    hack_cluster(CLUSTER, "down")
+    hack_cluster(CLUSTER, "up", "--nodes", "one=4xT4,two=4xT4")
+    try:
+        made = Release(json.loads(hack_cluster(CLUSTER, "status", "-o", "json")))
+        made.load_image(archive)
+        made.install()
+        yield made
+    finally:
+        hack_cluster(CLUSTER, "down")
+
+
+def test_one_leader_gets_the_commits(release: Release) -> None:
+    """One of the two replicas is labelled, and the commit Service leads to it alone."""
+    release.wait("a leader", lambda: bool(release.leader()))
+    assert len(release.pods(CONTROLLERS)) == 2
+    leader = release.pods()[release.leader()]
+    release.wait(
+        "the Service to lead to it",
+        lambda: _endpoints(release, "quadrant-commit") == {leader["status"]["podIP"]},
+    )
+    assert len(_endpoints(release, "quadrant-pods")) == 2
+
+
+def _endpoints(release: Release, service: str) -> set[str]:
+    slices = release.get(
+        "-n", NAMESPACE, "endpointslices", "-l", f"kubernetes.io/service-name={service}"
+    )
+    return {
+        address
+        for one in slices
+        for endpoint in one.get("endpoints") or []
+        if endpoint["conditions"].get("ready")
+        for address in endpoint["addresses"]
+    }
+
+
+def test_pods_get_cards(release: Release) -> None:
+    """A whole card by the extended resource, and a part of one in HAMi's words."""
+    assert "QUADRANT_DEVICE_" in release.run_pod("whole", gpu=1)
+    assert "CUDA_DEVICE_MEMORY_LIMIT_0=7500m" in release.run_pod("share", gpu=1, gpumem=7500)
+    claims = release.get("resourceclaims")
+    assert len(claims) == 2
+    assert all(claim["status"]["allocation"] for claim in claims)
+
+
+@pytest.mark.parametrize(
+    ("driver", "own", "answer"),
+    [
+        ("gpu.quadrant.dev", True, "201"),
+        ("gpu.quadrant.dev", False, "may write the slices of that node only"),
+        ("gpu.example.com", True, "may write slices of the driver gpu.quadrant.dev only"),
+    ],
+)
+def test_a_plugin_is_bound_to_its_node(
+    release: Release, driver: str, own: bool, answer: str
+) -> None:
+    """With its own token it can write slices of its own node and driver, and no other."""
+    name, plugin = next(iter(release.pods(PLUGINS).items()))
+    here = plugin["spec"]["nodeName"]
+    (there,) = {node["name"] for node in release.state["nodes"]} - {here}
+    python = ("/opt/quadrant/bin/python", "-c", _PROBE, driver, here if own else there)
+    assert answer in release.kubectl("-n", NAMESPACE, "exec", name, "--", *python)
+
+
+def test_the_controller_only_probes(release: Release) -> None:
+    """It may ask what the API server keeps of a class, and cannot make one."""
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "x"}}
+    create = ("create", "-f", "-", f"--as={ACCOUNT}:quadrant-controller")
+    given = json.dumps(body | {"spec": {}})
+    release.kubectl(*create, "--dry-run=server", given=given)
+    assert "in dry runs only" in release.refused(*create, given=given)
+
+
+def test_the_other_replica_takes_over(release: Release) -> None:
+    """The leader's pod goes; the label moves, commits go on."""
+    gone = release.leader()
+    release.kubectl("-n", NAMESPACE, "delete", "pod", gone, "--wait=false")
+    release.wait("another leader", lambda: release.leader() not in {"", gone})
+    release.run_pod("afterwards", gpu=1)
+
+
+def test_nothing_is_forbidden(release: Release) -> None:
+    """In all that was done so far no right was missing."""
+    assert "forbidden" not in release.logs().lower()
+
+
+def test_upgrade_and_rollback(release: Release) -> None:
+    """Pods, cards and trust are untouched, forth and back; new pods are placed in between."""
+    before = _untouched(release)
+    release.upgrade(controller={"replicas": 2, "settings": {"defaults": {"gpu": "spread"}}},
+                    node={"settings": {"parallelClaims": 4}})  # fmt: skip
+    assert _untouched(release) == before
+    release.wait("a leader", lambda: bool(release.leader()))
+    release.run_pod("upgraded", gpu=1)
+    release.kubectl("delete", "pod", "upgraded")
+    release.rollback()
+    release.wait("a leader", lambda: bool(release.leader()))
+    assert _untouched(release) == before
+
+
+def _untouched(release: Release) -> Object:
+    """What no upgrade may change."""
+    hooks = release.get("mutatingwebhookconfigurations")
+    return {
+        "pods": {
+            pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
+            for pod in release.get("pods")
+        },
+        "slices": {one["metadata"]["uid"] for one in release.get("resourceslices")},
+        "trust": [hook["webhooks"][0]["clientConfig"]["caBundle"] for hook in hooks],
+    }
+
+
+def test_uninstall_leaves_nothing(release: Release) -> None:
+    """As docs/install.md says: pods first, then the release; slices go by themselves."""
+    release.kubectl("delete", "pods", "--all", "--now")
+    release.wait("claims to go", lambda: not release.get("resourceclaims"))
+    release.uninstall()
+    kinds = "leases,secrets,services,pods,roles,rolebindings,serviceaccounts,deployments,daemonsets"
+    cluster_kinds = (
+        "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,deviceclasses,"
+        "validatingadmissionpolicies,validatingadmissionpolicybindings"
+    )
+    release.wait("its objects to go", lambda: not _named(release, "-n", NAMESPACE, kinds))
+    assert _named(release, cluster_kinds) == []
+    release.wait("the slices to go", lambda: not release.get("resourceslices"))
+
+
+def _named(release: Release, *arguments: str) -> list[str]:
+    found = release.get(*arguments)
+    return [
+        f"{item['kind']}/{item['metadata']['name']}"
+        for item in found
+        if "quadrant" in item["metadata"]["name"]
+    ]
