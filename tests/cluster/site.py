@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hack.deployment import Deployment, DeploymentError
-from tests.cluster import history
+from tests.cluster import history, workloads
 from tests.cluster.api import Api, Object
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +115,15 @@ class Site:
         names = [str(self.api.create("pods", pod)["metadata"]["name"]) for pod in pods]
         self.running(*names)
         return names
+
+    def claim_card(
+        self, name: str, node: str, wanted: Object, annotations: dict[str, str] | None = None
+    ) -> str:
+        """Create a pod on the node with a claim of the same name for it; the name."""
+        self.api.create("claims", workloads.claim(name, wanted, annotations=annotations))
+        uses = {"gpu": workloads.existing(name)}
+        self.api.create("pods", workloads.pod(name, claims=uses, node=node))
+        return name
 
     def running(self, *names: str) -> None:
         """Wait until all containers of these pods run and have printed what they see."""

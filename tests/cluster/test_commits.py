@@ -9,7 +9,7 @@ from hack.deployment import NAMESPACE
 from tests.cluster import history
 from tests.cluster.site import Site
 from tests.cluster.webhook import AFTER_OURS, Hold, stranger
-from tests.cluster.workloads import claim, existing, pod, request
+from tests.cluster.workloads import claim, request
 
 pytestmark = pytest.mark.cluster
 
@@ -19,9 +19,7 @@ COMPACT = {names.GPU_POLICY: "compact"}
 
 def whole(site: Site, name: str, *, index: int | None = None) -> str:
     """Create a pod on the node with a whole card, claimed by name; the pod's name."""
-    site.api.create("claims", claim(name, request(index=index), annotations=COMPACT))
-    site.api.create("pods", pod(name, claims={"gpu": existing(name)}, node=NODE))
-    return name
+    return site.claim_card(name, NODE, request(index=index), COMPACT)
 
 
 def test_late_landing_after_take_over(site: Site) -> None:

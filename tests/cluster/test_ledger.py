@@ -17,9 +17,7 @@ from tests.cluster.webhook import AFTER_OURS, BEFORE_OURS, Hold, stranger
 from tests.cluster.workloads import (
     CLASS,
     Object,
-    claim,
     container,
-    existing,
     made_from,
     pod,
     request,
@@ -42,9 +40,7 @@ def board(whole_site: Site) -> Iterator[Site]:
 
 def whole(site: Site, name: str, *, index: int | None = None) -> str:
     """Create a pod on the node with a whole card, claimed by name; the pod's name."""
-    site.api.create("claims", claim(name, request(index=index)))
-    site.api.create("pods", pod(name, claims={"gpu": existing(name)}, node=NODE))
-    return name
+    return site.claim_card(name, NODE, request(index=index))
 
 
 def one_of(site: Site, name: str, *indexes: int) -> str:
@@ -52,9 +48,7 @@ def one_of(site: Site, name: str, *indexes: int) -> str:
     wanted = request()
     expression = f'device.attributes["{CLASS}"].index in {list(indexes)}'
     wanted["exactly"]["selectors"] = [{"cel": {"expression": expression}}]
-    site.api.create("claims", claim(name, wanted, annotations=SPREAD))
-    site.api.create("pods", pod(name, claims={"gpu": existing(name)}, node=NODE))
-    return name
+    return site.claim_card(name, NODE, wanted, SPREAD)
 
 
 def unschedulable(site: Site, name: str) -> None:
