@@ -25,6 +25,9 @@ from driver.wire.admission import AdmissionRequest
 
 _log = structlog.get_logger(__name__)
 
+# Within this time our watch shows a version that the API server asks about; mostly it is a few ms.
+SHOWN_WITHIN_S = 3.0
+LOOK_AGAIN_S = 0.002
 # Rule 8: how long the watch may take to show our mark, and how long the scheduler after that.
 MARK_SEEN_WITHIN_S = 2.0
 SCHEDULER_LAG_S = 0.3
@@ -85,9 +88,7 @@ class CommitHook:
             return Denied(f"claim {request.namespace}/{request.name} cannot be judged: {error}")
         if proposal is None:
             return Allowed()
-        if not request.dry_run and self._term.refusal(self._clock()) is None:
-            await self._strangers.meet(proposal.claim)
-        ruling = self._rule(proposal, dry_run=request.dry_run)
+        ruling = await self._ruling(proposal, dry_run=request.dry_run)
         if isinstance(ruling, Allow):
             call.on_lost(
                 lambda: self._cluster.ledger.take_back(proposal.uid, ruling.answer, self._clock())
@@ -109,6 +110,40 @@ class CommitHook:
     def _denied(self, reason: str) -> Denied:
         # Whoever may not answer ends the connection: the next question may reach the leader.
         return Denied(reason, close=self._term.refusal(self._clock()) is not None)
+
+    async def _ruling(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
+        if self._term.refusal(self._clock()) is None:
+            if not await self._is_shown(proposal):
+                return Deny(
+                    f"claim {proposal.key}: its version {proposal.base} has not reached the "
+                    "Quadrant controller; it will be retried"
+                )
+            if not dry_run:
+                await self._strangers.meet(proposal.claim)
+        return self._rule(proposal, dry_run=dry_run)
+
+    async def _is_shown(self, proposal: Proposal) -> bool:
+        """Whether our own watch has shown the claim at this version, or at a later one.
+
+        A review proves nothing: whoever reaches our port can send one, about a claim of any UID,
+        version and state. What it says of the past is believed only where the watch says the same.
+        """
+        try:
+            async with asyncio.timeout(SHOWN_WITHIN_S):
+                # The cluster's state has no events for one claim; this wait is short.
+                while not self._knows(proposal):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_AGAIN_S)
+        except TimeoutError:
+            return False
+        return True
+
+    def _knows(self, proposal: Proposal) -> bool:
+        known = self._cluster.claims.get(proposal.key)
+        return (
+            known is not None
+            and known.metadata.uid == proposal.uid
+            and int(known.metadata.resource_version) >= proposal.base
+        )
 
     def _rule(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
         now = self._clock()

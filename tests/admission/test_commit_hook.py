@@ -1,5 +1,6 @@
 """The hook around the decision: whether we may answer, who the pod is, what follows a refusal."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -82,8 +83,14 @@ class Stage:
         )
         self.call = Call()
 
-    async def ask(self, free: Json, *results: Json) -> Answer:
-        """Ask about one commit."""
+    def show(self, free: Json) -> None:
+        """The watch shows the claim."""
+        self.at.put_claim(convert(ResourceClaim, free), 100.0)
+
+    async def ask(self, free: Json, *results: Json, shown: bool = True) -> Answer:
+        """Ask about one commit, after the watch has shown what it rests on."""
+        if shown:
+            self.show(free)
         question = review(free, proposed(free, *results))
         return await self.hook.review(question, self.call)  # type: ignore[arg-type]
 
@@ -148,6 +155,36 @@ async def test_who_does_not_lead_refuses_and_ends_the_connection(stage: Stage) -
     assert stage.at.ledger.outstanding() == 0
 
 
+async def test_a_version_that_the_watch_has_not_shown_is_waited_for(stage: Stage) -> None:
+    """The API server asks a moment before its watch tells."""
+    free = claim("c", request(mebi=100))
+    asking = asyncio.create_task(stage.ask(free, picked("gpu-0", mebi=100), shown=False))
+    await asyncio.sleep(0.01)
+    assert not asking.done()
+    stage.show(free)
+    assert isinstance(await asking, Allowed)
+    assert stage.at.ledger.outstanding() == 1
+
+
+async def test_a_review_that_the_watch_does_not_bear_out_changes_nothing(
+    server: ApiServer, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reaches the port may say that a claim is free, or that there is one."""
+    monkeypatch.setattr(commit, "SHOWN_WITHIN_S", 0.02)
+    pick = picked("gpu-0", mebi=15360)
+    stage.show(proposed(owned("taken", "p", request(mebi=15360)), pick))
+    before = dict(stage.at.ledger.use())
+    forged = owned("taken", "p", request(mebi=15360))
+    forged["metadata"]["resourceVersion"] = "999999999"
+    for free in (forged, owned("never-made", "p", request(mebi=15360))):
+        answer = await stage.ask(free, picked("gpu-1", mebi=15360), shown=False)
+        assert isinstance(answer, Denied)
+        assert "has not reached" in answer.message
+    assert dict(stage.at.ledger.use()) == before
+    assert stage.at.ledger.outstanding() == 0
+    assert not server.requests
+
+
 async def test_an_answer_that_nobody_took_is_taken_back(stage: Stage) -> None:
     """Rule 6: what was not written cannot land."""
     await stage.ask(claim("c", request(mebi=100)), picked("gpu-0", mebi=100))
@@ -160,7 +197,7 @@ async def test_what_cannot_be_read_is_refused(stage: Stage) -> None:
     """Fail closed, with the reason."""
     free = claim("c", request(mebi=100))
     free["metadata"]["resourceVersion"] = "later"
-    answer = await stage.ask(free, picked("gpu-0", mebi=100))
+    answer = await stage.ask(free, picked("gpu-0", mebi=100), shown=False)
     assert isinstance(answer, Denied)
     assert "resourceVersion 'later'" in answer.message
 
