@@ -75,7 +75,10 @@ def simulate(
             "-f", "--filename", help='Manifests and an inventory: file, folder, or "-" for stdin.'
         ),
     ],
-    kubernetes: Annotated[str, typer.Option(help="The release whose defaults hold.")] = "1.37",
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(help="The release whose defaults hold; default: the snapshot's, or 1.37."),
+    ] = None,
     output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
     *,
     policy: Annotated[
@@ -109,6 +112,29 @@ def simulate(
             ascii_only=ascii_only,
         )
     )
+
+
+@app.command()
+def snapshot(
+    *,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Without names, labels and serial numbers of yours.")
+    ] = False,
+    driver: Annotated[
+        str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")
+    ] = "gpu.quadrant.dev",
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+) -> None:
+    """Print a cluster's state, as input for simulate: nodes, devices, claims, our pods.
+
+    Reads the cluster once and changes nothing. docs/simulate.md says what is in it.
+    """
+    from driver.cli import snapshot as command  # noqa: PLC0415
+
+    command.snapshot(kubeconfig=kubeconfig, context=context, driver=driver, redact=redact)
 
 
 @app.command()

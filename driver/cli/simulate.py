@@ -9,16 +9,17 @@ from driver.cli import scorers
 from driver.cli.render import comparison, console, simulation
 from driver.cli.simulation import metrics
 from driver.cli.simulation.documents import read
-from driver.cli.simulation.manifests import sort
+from driver.cli.simulation.manifests import Manifests, sort
 from driver.cli.simulation.report import Comparison, Report
 from driver.cli.simulation.run import compare
 from driver.cli.simulation.run import simulate as play
+from driver.cli.simulation.snapshot import served
 from driver.cli.simulation.world import Rules
 from driver.controller.policies import Defaults
 from driver.controller.settings import ControllerSettings
 from driver.model.errors import QuadrantError
 from driver.policy.registry import Registry
-from driver.simulator.releases import release
+from driver.simulator.releases import LATEST, Release, release
 
 _OUTPUTS = ("table", "json")
 
@@ -31,7 +32,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     files: Sequence[str]
-    kubernetes: str
+    kubernetes: str | None
     policies: Sequence[str] = ()
     fail_below: Sequence[str] = ()
     output: str = "table"
@@ -49,13 +50,13 @@ def simulate(asked: Asked) -> None:
         )
     registry = scorers.installed()
     bounds = [metrics.bound(text) for text in asked.fail_below]
+    policies = [pair(text, registry) for text in asked.policies]
+    manifests = sort(read(asked.files))
     rules = Rules(
-        release=release(asked.kubernetes),
+        release=_release(asked.kubernetes, manifests),
         defaults=ControllerSettings().defaults,
         registry=registry,
     )
-    policies = [pair(text, registry) for text in asked.policies]
-    manifests = sort(read(asked.files))
     if policies:
         compared = compare(manifests, rules, policies)
         reports = compared.simulations
@@ -65,6 +66,13 @@ def simulate(asked: Asked) -> None:
     _warn(reports)
     _show(reports[0] if len(reports) == 1 or compared is None else compared, asked)
     metrics.check(bounds, ((report.policy, report.metrics) for report in reports))
+
+
+def _release(asked: str | None, manifests: Manifests) -> Release:
+    """What is asked for; else what the snapshot says; else the latest."""
+    if asked is None and manifests.snapshots:
+        return served(manifests.snapshots[0])
+    return release(asked or LATEST)
 
 
 def pair(text: str, registry: Registry) -> Defaults:

@@ -44,6 +44,10 @@ class ApiServer:
         metadata["uid"] = identity.uid(f"{kind}/{namespace}/{metadata['name']}")
         return self._store(made)
 
+    def restore(self, raw: Mapping[str, Any]) -> Raw:
+        """Store an object that exists already, with its UID and status, as of now."""
+        return self._store(copy.deepcopy(dict(raw)))
+
     def update(self, raw: Mapping[str, Any]) -> Raw:
         """Replace an object; raises `ConflictError` unless it is at the version that `raw` has."""
         metadata = raw["metadata"]

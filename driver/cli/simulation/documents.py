@@ -15,6 +15,8 @@ from driver.model.errors import QuadrantError
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _STDIN = "-"
+# What `quadrant snapshot` writes: a list, with a head that says something itself.
+SNAPSHOT = "Snapshot"
 # The loader in C reads the same language eight times as fast; not every build of PyYAML has it.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -42,6 +44,12 @@ class Document(msgspec.Struct, frozen=True):
         found = metadata if isinstance(metadata, dict) else {}
         return str(found.get("name") or found.get("generateName") or "")
 
+    @property
+    def exists(self) -> bool:
+        """Whether a cluster has this object already: only such a one has a UID."""
+        metadata = self.raw.get("metadata")
+        return bool(isinstance(metadata, dict) and metadata.get("uid"))
+
     def error(self, field: str, problem: str) -> ManifestError:
         """The error about one of the object's fields (empty: about the object as a whole)."""
         what = f"{self.kind} {self.name}".strip()
@@ -52,7 +60,8 @@ class Document(msgspec.Struct, frozen=True):
 def read(paths: Iterable[str]) -> tuple[Document, ...]:
     """All objects of these files, of the files in these folders, or of stdin ("-"), in order.
 
-    The items of a List count as documents of their own. Raises `ManifestError`.
+    The items of a List count as documents of their own, those of a Snapshot after its head. Raises
+    `ManifestError`.
     """
     return tuple(
         document
@@ -105,6 +114,9 @@ def _documents(file: str, text: str) -> Iterator[Document]:
 def _items(value: Any) -> list[Any]:
     if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
         return list(value["items"] or ())
+    if isinstance(value, dict) and value.get("kind") == SNAPSHOT:
+        head = {name: part for name, part in value.items() if name != "items"}
+        return [head, *(value.get("items") or ())]
     return [value]
 
 

@@ -1,6 +1,7 @@
-"""Which nodes and cards there are: from an inventory file to Nodes and ResourceSlices.
+"""Which nodes and cards there are: from inventories, or as a real cluster has them.
 
-The devices are built by the node plugin's own code from the same profiles of real cards.
+The devices of an inventory are built by the node plugin's own code from the same profiles of real
+cards.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from driver.cli.simulation.documents import Document, ManifestError
-from driver.cli.simulation.manifests import reading
+from driver.cli.simulation.manifests import Manifests, reading, typed
 from driver.model.api import ObjectMeta
 from driver.model.core import Node, NodeSpec, NodeStatus, Taint
 from driver.model.errors import InvalidObjectError
@@ -60,22 +61,23 @@ class _Inventory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Machines(msgspec.Struct, frozen=True):
-    """The nodes of all inventories, and what their node plugins publish."""
+    """All nodes, and what their node plugins publish."""
 
     nodes: tuple[Node, ...]
     slices: tuple[ResourceSlice, ...]
 
 
-def machines(documents: tuple[Document, ...], driver: str) -> Machines:
-    """All nodes in the order of the input; raises `ManifestError`."""
-    if not documents:
+def machines(manifests: Manifests, driver: str) -> Machines:
+    """All nodes, those of inventories first, in the order of the input; raises `ManifestError`."""
+    if not manifests.inventories and not manifests.nodes:
         raise ManifestError(
             "no inventory is given: expected a file with apiVersion quadrant.dev/v1alpha1, kind "
-            "Inventory and the nodes with their cards; docs/simulate.md has an example"
+            "Inventory and the nodes with their cards, or a snapshot; docs/simulate.md has an "
+            "example"
         )
     nodes: dict[str, Node] = {}
-    slices: list[ResourceSlice] = []
-    for document in documents:
+    slices = [typed(document, ResourceSlice) for document in manifests.slices]
+    for document in manifests.inventories:
         _refuse_unknown(document)
         found = reading(document, partial(msgspec.convert, document.raw, _Inventory))
         for index, item in enumerate(found.nodes):
@@ -84,6 +86,11 @@ def machines(documents: tuple[Document, ...], driver: str) -> Machines:
             nodes[item.name] = _node(document, index, item)
             if item.gpus:
                 slices += _slices(document, index, item, driver)
+    for document in manifests.nodes:
+        node = typed(document, Node)
+        if node.metadata.name in nodes:
+            raise document.error("metadata.name", "is the name of a node of an inventory too")
+        nodes[node.metadata.name] = node
     return Machines(tuple(nodes.values()), tuple(slices))
 
 

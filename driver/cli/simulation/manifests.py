@@ -6,12 +6,13 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from driver.cli.simulation.documents import Document
+from driver.cli.simulation.documents import SNAPSHOT, Document
 from driver.model.api import ApiStruct, ObjectMeta
-from driver.model.core import Pod, PodSpec
+from driver.model.core import Node, Pod, PodSpec
 from driver.model.deviceclass import DeviceClass, DeviceTaintRule
 from driver.model.errors import InvalidObjectError
 from driver.model.resourceclaim import ResourceClaim, ResourceClaimTemplate
+from driver.model.resourceslice import ResourceSlice
 from driver.wire import decode
 from driver.wire.unknown import unknown_in
 
@@ -69,6 +70,8 @@ _KINDS = {
     "StatefulSet": _Kind("apps/v1", _Workload),
     "Job": _Kind("batch/v1", _Workload),
     "Namespace": _Kind("v1", _Namespace, namespaced=False),
+    "Node": _Kind("v1", Node, namespaced=False),
+    "ResourceSlice": _Kind(_RESOURCE, ResourceSlice, namespaced=False),
     "ResourceClaim": _Kind(_RESOURCE, ResourceClaim, closed=True),
     "ResourceClaimTemplate": _Kind(_RESOURCE, ResourceClaimTemplate, closed=True),
     "DeviceClass": _Kind(_RESOURCE, DeviceClass, namespaced=False, closed=True),
@@ -90,6 +93,9 @@ class Manifests(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[Document, ...]
     taint_rules: tuple[Document, ...]
     inventories: tuple[Document, ...]
+    nodes: tuple[Document, ...]
+    slices: tuple[Document, ...]
+    snapshots: tuple[Document, ...]
     skipped: dict[str, int]
 
 
@@ -102,6 +108,8 @@ def sort(documents: Iterable[Document]) -> Manifests:
             raise document.error("kind", "is missing; expected an object of Kubernetes")
         if document.kind == INVENTORY:
             check_api_version(document, INVENTORY_API)
+            kept.append(document)
+        elif document.kind == SNAPSHOT:
             kept.append(document)
         elif document.kind in _KINDS:
             kept.append(_checked(document))
@@ -120,6 +128,9 @@ def sort(documents: Iterable[Document]) -> Manifests:
         namespaces=of("Namespace"),
         taint_rules=of("DeviceTaintRule"),
         inventories=of(INVENTORY),
+        nodes=of("Node"),
+        slices=of("ResourceSlice"),
+        snapshots=of(SNAPSHOT),
         skipped=skipped,
     )
 
@@ -158,7 +169,7 @@ def _checked(document: Document) -> Document:
             f"is {metadata['name']!r}; expected lower case letters, digits, '-' and '.'",
         )
     found: object = typed(document, kind.shape)
-    if kind.closed:
+    if kind.closed and not document.exists:
         for path in unknown_in(kind.shape, document.raw):
             raise document.error(path.lstrip("."), f"is no field of {kind.api_version}")
     _check_containers(document, found)

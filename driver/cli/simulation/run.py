@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from driver.cli.simulation import creation, placing, scheduling
 from driver.cli.simulation.apiserver import Raw
+from driver.cli.simulation.documents import Document
 from driver.cli.simulation.inventory import machines
-from driver.cli.simulation.manifests import Manifests
+from driver.cli.simulation.manifests import Manifests, typed
 from driver.cli.simulation.metrics import measure
 from driver.cli.simulation.report import Comparison, PendingPod, Placement, Report
 from driver.cli.simulation.scheduling import NotScheduled, Scheduled
@@ -19,6 +20,7 @@ from driver.cli.simulation.summary import card_uses, placement
 from driver.cli.simulation.world import Rules, World
 from driver.controller.pods import Refused
 from driver.controller.policies import Defaults
+from driver.model.core import Pod
 from driver.simulator import workloads
 
 # After a denial the controller nominates again; what is denied so often in a cluster in which
@@ -28,12 +30,13 @@ _ATTEMPTS = 3
 
 def simulate(manifests: Manifests, rules: Rules) -> Report:
     """Play all manifests, in order; raises `ManifestError` for an inventory that is wrong."""
-    world = World(manifests, machines(manifests.inventories, rules.driver), rules)
+    world = World(manifests, machines(manifests, rules.driver), rules)
     warnings = list(_skipped(manifests.skipped))
     before = card_uses(world)
     outcomes = [
         _play(world, pod, warnings)
         for document in manifests.workloads
+        if not _has_its_place(document)
         for pod in workloads.pods(document.raw)
     ]
     placements = tuple(one for one in outcomes if isinstance(one, Placement))
@@ -76,6 +79,14 @@ def _others(report: Report) -> Iterator[str]:
         )
 
 
+def _has_its_place(document: Document) -> bool:
+    """Whether this is a pod of a snapshot that is not to be placed any more."""
+    if document.kind != "Pod" or not document.exists:
+        return False
+    pod = typed(document, Pod)
+    return bool(pod.spec.node_name) or pod.finished
+
+
 def _skipped(kinds: Mapping[str, int]) -> Iterator[str]:
     for kind, number in sorted(kinds.items()):
         objects = "1 object" if number == 1 else f"{number} objects"
@@ -87,6 +98,9 @@ def _play(world: World, raw: Raw, warnings: list[str]) -> Placement | PendingPod
 
     What admission has to say besides goes to `warnings`.
     """
+    if raw["metadata"].get("uid"):
+        # It waits in the snapshot: admission has been, and its claims are there.
+        return _outcome(world, raw, _run(world, raw))
     created = creation.create(world, raw)
     if isinstance(created, Refused):
         # It has no name yet where that is made from `generateName`.
@@ -95,11 +109,15 @@ def _play(world: World, raw: Raw, warnings: list[str]) -> Placement | PendingPod
         return PendingPod(
             namespace=metadata["namespace"], pod=name, refused=True, reason=created.message
         )
-    metadata = created.pod["metadata"]
-    warnings += [f"pod {metadata['name']}: {warning}" for warning in created.warnings]
-    outcome = _run(world, created.pod)
+    name = created.pod["metadata"]["name"]
+    warnings += [f"pod {name}: {warning}" for warning in created.warnings]
+    return _outcome(world, created.pod, _run(world, created.pod))
+
+
+def _outcome(world: World, pod: Raw, outcome: Scheduled | NotScheduled) -> Placement | PendingPod:
     if isinstance(outcome, Scheduled):
-        return placement(world, created.pod, outcome)
+        return placement(world, pod, outcome)
+    metadata = pod["metadata"]
     return PendingPod(
         namespace=metadata["namespace"],
         pod=metadata["name"],

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from driver.cli.simulation.apiserver import ApiServer, Raw
+from driver.cli.simulation.documents import Document
 from driver.cli.simulation.inventory import Machines
 from driver.cli.simulation.manifests import Manifests, typed
 from driver.controller.cards import cards
@@ -76,7 +77,16 @@ class World:
             metadata = decode.convert(ObjectMeta, document.raw["metadata"])
             self.cluster.namespaces[metadata.name] = metadata
         for document in (*manifests.templates, *manifests.claims):
-            self.api.create(defaulted(document.raw))
+            made = defaulted(document.raw)
+            (self.api.restore if document.exists else self.api.create)(made)
+        for document in manifests.workloads:
+            if document.exists and document.kind == "Pod":
+                self._load_pod(document)
+
+    def _load_pod(self, document: Document) -> None:
+        """A pod of the snapshot; one that has ended holds nothing any more."""
+        if not typed(document, Pod).finished:
+            self.api.restore(defaulted(document.raw))
 
     def share_id(self) -> str:
         """A UUID that no share has yet."""
