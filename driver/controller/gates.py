@@ -181,7 +181,8 @@ def gated(pod: Pod) -> bool:
 async def plan_in_steps(planner: Planner, pod: Pod, clock: Clock) -> Plan:
     """Plan, and let others work in between where very many nodes have to be asked.
 
-    A pod that cannot be planned for an error in what it asks gets the reason as its plan.
+    A pod that cannot be planned for an error in what it asks gets the reason as its plan, and so
+    does one that we fail on: others must not wait for that to be mended.
     """
     try:
         for _ in range(_MOST_ROUNDS):
@@ -191,3 +192,6 @@ async def plan_in_steps(planner: Planner, pod: Pod, clock: Clock) -> Plan:
         return planner.plan(pod)
     except QuadrantError as error:
         return Plan(why=str(error))
+    except Exception:  # noqa: BLE001 # whatever it is, it is about one pod
+        _log.exception("planning failed", pod=key_of(pod))
+        return Plan(why="planning it failed; the controller's log says how")

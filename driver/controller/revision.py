@@ -166,6 +166,8 @@ class Revision:
                 writes.append(await self._revise(pod, hopeless))
             except QuadrantError as error:
                 _log.debug("pod left as it is", pod=key_of(pod), why=str(error))
+            except Exception:  # noqa: BLE001 # whatever it is, it is about one pod
+                _log.exception("pod left as it is", pod=key_of(pod))
             await self._clock.sleep(0)
         await self._write_all(writes)
 

@@ -9,7 +9,7 @@ import pytest
 
 from driver.controller.cluster import Cluster
 from driver.controller.gates import Gates, Pace
-from driver.controller.planner import Planner
+from driver.controller.planner import Plan, Planner
 from driver.controller.podwriter import RestPodWriter
 from driver.kube.events import Subject
 from driver.kube.rest import ONCE, Rest
@@ -369,3 +369,21 @@ async def test_writes_overlap_up_to_a_bound() -> None:
         assert len(at.nominations) == 3
         world.server.answering.set()
         await world.ungated(*(f"p{number}" for number in range(6)))
+
+
+async def test_a_pod_that_we_fail_on_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours that one pod brings up: that pod is left to the scheduler, no more."""
+    plan = Planner.plan
+
+    def failing(self: Planner, pod: Pod) -> Plan:
+        if pod.metadata.name == "poison":
+            raise ZeroDivisionError
+        return plan(self, pod)
+
+    monkeypatch.setattr(Planner, "plan", failing)
+    async with placing(cluster("compact", a=[gpu(0)])) as world:
+        world.create("poison")
+        world.create("fine")
+        await world.ungated("poison", "fine")
+        assert world.node_of("poison") is None
+        assert world.node_of("fine") == "a"

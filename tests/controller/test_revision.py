@@ -380,3 +380,20 @@ async def test_a_change_is_the_occasion_for_a_look() -> None:
     world.released("x")
     await run_until(world, lambda: world.pods.written)
     assert world.pods.written == [("p", "a")]
+
+
+async def test_a_pod_that_we_fail_on_stops_no_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours that one pod brings up leaves that pod as it is, and no other."""
+    question = Planner.question
+
+    def failing(self: Planner, pod: Pod) -> bytes | None:
+        if pod.metadata.name == "poison":
+            raise ZeroDivisionError
+        return question(self, pod)
+
+    monkeypatch.setattr(Planner, "question", failing)
+    world = World(cluster("compact", a=[gpu(0)]))
+    world.waits("poison")
+    world.waits("fine")
+    await world.revision.revise()
+    assert world.pods.written == [("fine", "a")]
