@@ -66,18 +66,24 @@ def second_class(site: Site) -> Iterator[str]:
 
 
 def test_refused_claim_of_an_extended_resource(site: Site, second_class: str) -> None:
-    """Pods that lose against a swap become unschedulable, and the swapped device stays held."""
-    hold = Hold("swapped")
+    """Pods that lose against a swap become unschedulable, and the swapped device stays held.
+
+    The scheduler chooses the device while it is free as far as it knows, and is refused when the
+    other claim has landed: what it then takes out of its book must not be that claim's device.
+    """
+    landing, asking = Hold("swapped"), Hold("loser-extended-resources-")
     site.running(whole(site, "neighbour", index=0))
-    with stranger(site.api, AFTER_OURS, hold):
+    with stranger(site.api, AFTER_OURS, landing), stranger(site.api, BEFORE_OURS, asking):
         # First fit is card 1; being apart from card 0 is card 2.
         one_of(site, "swapped", 1, 2)
-        site.wait("the swap to be under way", lambda: hold.reached)
+        site.wait("the swap to be under way", lambda: landing.reached)
         loser = pod("loser", container(limits={second_class: "1"}), node=NODE)
         site.api.create("pods", loser)
-        site.wait("a refusal", lambda: bool(_refusals(site, "loser")))
-        hold.open()
+        site.wait("the other choice to be under way", lambda: asking.reached)
+        landing.open()
         site.running("swapped")
+        asking.open()
+        site.wait("a refusal", lambda: bool(_refusals(site, "loser")))
     assert site.devices_of("swapped") == [(NODE, "gpu-2")]
     unschedulable(site, "loser")
     site.api.create("pods", loser | {"metadata": {"name": "probe"}})

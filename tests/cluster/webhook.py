@@ -30,7 +30,10 @@ Judge = Callable[[str], str | None]
 
 
 class Hold:
-    """Holds back the writes of one claim until it is opened, or until nobody waits any more."""
+    """Holds back the writes of claims whose names begin so.
+
+    Until it is opened, or until nobody waits for it any more.
+    """
 
     def __init__(self, claim: str) -> None:
         self.timed_out = False
@@ -49,7 +52,7 @@ class Hold:
 
     def __call__(self, claim: str) -> str | None:
         """Let a write pass, or hold it."""
-        if claim == self._claim:
+        if claim.startswith(self._claim):
             self._reached.set()
             self.timed_out |= not self._open.wait(_LONGEST_HOLD_S)
         return None
