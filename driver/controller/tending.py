@@ -16,7 +16,9 @@ from driver.controller.held import HeldDevices
 from driver.controller.reaper import Reaper
 from driver.controller.templates import Templates
 from driver.kube.errors import KubeError
+from driver.model.errors import InvalidObjectError
 from driver.model.ids import ClaimUid
+from driver.model.resourceclaim import ResourceClaim
 
 _log = structlog.get_logger(__name__)
 
@@ -46,24 +48,27 @@ class Tending:
     async def run(self) -> Never:
         """Tend for ever."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(_repeat(self._often, every=OFTEN_S))
+            # Each by itself, so that one that fails keeps none of the others from its work.
+            for duty in (self._settle, self._reap, self._held.tend):
+                group.create_task(_repeat(duty, every=OFTEN_S))
             group.create_task(_repeat(self._seldom, every=SELDOM_S))
         raise AssertionError("the duties never end by themselves")
 
-    async def _often(self) -> None:
-        now = self._clock()
-        for answer in self._cluster.ledger.overdue(now):
-            await expiry.settle(
+    async def _settle(self) -> None:
+        for answer in self._cluster.ledger.overdue(self._clock()):
+            settled = expiry.settle(
                 answer, ledger=self._cluster.ledger, claims=self._claims, now=self._clock()
             )
-        for claim in self._reaper.due(self._cluster, now):
-            if await self._claims.deallocate(claim):
-                _log.info(
-                    "unused allocation taken away",
-                    claim=f"{claim.metadata.namespace}/{claim.metadata.name}",
-                )
+            await _try(settled, what=f"settle {answer.claim}")
 
-        await self._held.tend()
+    async def _reap(self) -> None:
+        for claim in self._reaper.due(self._cluster, self._clock()):
+            await _try(self._deallocate(claim), what="reap")
+
+    async def _deallocate(self, claim: ResourceClaim) -> None:
+        if await self._claims.deallocate(claim):
+            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            _log.info("unused allocation taken away", claim=key)
 
     async def _seldom(self) -> None:
         uids = {ClaimUid(claim.metadata.uid) for claim in self._cluster.claims.values()}
@@ -73,8 +78,13 @@ class Tending:
 
 async def _repeat(duty: Callable[[], Awaitable[None]], *, every: float) -> Never:
     while True:
-        try:
-            await duty()
-        except KubeError as error:
-            _log.warning("duty put off", duty=duty.__name__, error=str(error))
+        await _try(duty(), what=duty.__name__)
         await asyncio.sleep(every)
+
+
+async def _try(duty: Awaitable[None], *, what: str) -> None:
+    """Do it, or put it off; what cannot be done for one object is still done for the others."""
+    try:
+        await duty
+    except (KubeError, InvalidObjectError) as error:
+        _log.warning("duty put off", duty=what, error=str(error))

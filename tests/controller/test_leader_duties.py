@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from driver.controller.leadership import Leadership
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.reaper import UNUSED_FOR_S, Reaper
 from driver.controller.takeover import fence_all, take_over
+from driver.controller.templates import Templates
+from driver.controller.tending import Tending
 from driver.controller.term import Term
 from driver.kube.informer import Informer
 from driver.kube.rest import Rest
@@ -26,6 +29,8 @@ from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
 from tests.controller.commits import claim, cluster, gpu, picked, proposed, request
 from tests.kube.apiserver import ApiServer
+from tests.kube.objects import Refusal
+from tests.kube.watcher import until
 
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
@@ -181,6 +186,28 @@ async def test_deallocation_needs_the_claim_as_it_was_seen(server: ApiServer, re
     fresh = convert(ResourceClaim, server.get(CLAIMS, "c", "ns"))
     assert await ClaimWriter(rest).deallocate(fresh)
     assert not server.get(CLAIMS, "c", "ns")["status"].get("allocation")
+
+
+async def test_one_answer_that_cannot_be_settled_holds_up_no_other(
+    server: ApiServer, rest: Rest
+) -> None:
+    """Somebody's policy may forbid us to write to one claim, for ever."""
+    at = cluster("compact", a=[gpu(0)])
+    for name in ("a", "b"):
+        answered(at.ledger, stored(server, claim(name, request())))
+    refusal = Refusal(403, "Forbidden", "not in this namespace")
+    server.refuse(refusal, times=99, path="/resourceclaims/a")
+    tending = Tending(
+        at,
+        claims=ClaimWriter(rest),
+        templates=Templates(rest, lambda: datetime.now(UTC)),
+        held=HeldDevices(rest, None, at.ledger),
+        clock=lambda: 50.0,
+    )
+    running = asyncio.create_task(tending.run())
+    await until(lambda: at.ledger.outstanding() == 1)
+    assert at.ledger.answered(ClaimUid("uid-a"))
+    running.cancel()
 
 
 def pod(uid: str, wants: tuple[int, int], node: str = "") -> Pod:
