@@ -22,6 +22,19 @@ class CapacityError(AllocationError):
     """A requested amount cannot be represented, or is negative: allocation stops."""
 
 
+class Amounts:
+    """What one request asks of capacities; `key` is equal for those that ask for the same.
+
+    The key holds how amounts are written as well, because results are written in that way.
+    """
+
+    __slots__ = ("key", "requested")
+
+    def __init__(self, requested: Mapping[str, Quantity]) -> None:
+        self.requested = requested
+        self.key = tuple((name, one.nano, one.format) for name, one in requested.items())
+
+
 def consumption(
     capacity: Mapping[str, DeviceCapacity],
     requested: Mapping[str, Quantity],

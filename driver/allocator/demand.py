@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from driver.allocator.attributes import Values
-from driver.allocator.capacity import CapacityError, consumption
+from driver.allocator.capacity import Amounts, CapacityError
 from driver.allocator.constraints import Constraint
 from driver.allocator.derived import derive
 from driver.allocator.standing import Standing
@@ -86,7 +86,7 @@ class Demand:
         self.derived = derived
         self.takes_all = asked.allocation_mode == "All"
         self.admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
-        self.requested: Mapping[str, Quantity] = asked.capacity.requests if asked.capacity else {}
+        self.requested = Amounts(asked.capacity.requests if asked.capacity else {})
         # The API server sets a count of 1; manifests that it has not seen may lack it.
         self.count = 0 if self.takes_all else asked.count or 1
         self.candidates: tuple[Candidate, ...] = ()
@@ -146,10 +146,10 @@ class Candidate:
         self.demand = demand
         self.standing = standing
         self.failure = failure
-        self._amounts: dict[str, Quantity] | str | None = None
+        self._amounts: Mapping[str, Quantity] | str | None = None
         self._values: tuple[Values | None, ...] | None = None
 
-    def amounts(self, rules: Rules) -> dict[str, Quantity] | str:
+    def amounts(self, rules: Rules) -> Mapping[str, Quantity] | str:
         """What the demand takes of each capacity, or why the device can never serve it.
 
         Raises `AllocationError` for a selector that cannot be decided and for an amount that
@@ -163,22 +163,20 @@ class Candidate:
         """Whether mode All means this device too; raises as `amounts` does."""
         return self._capacity(rules.features) is not None
 
-    def _capacity(self, features: Features) -> dict[str, Quantity] | None:
+    def _capacity(self, features: Features) -> Mapping[str, Quantity] | None:
         demand, device = self.demand, self.standing.device
         if self.failure is not None:
             raise demand.failure(device.id, *self.failure)
-        if not features.consumable_capacity or not (device.capacity or demand.requested):
+        if not features.consumable_capacity or not (device.capacity or demand.requested.key):
             return {}
         try:
-            return consumption(
-                device.device.capacity,
-                demand.requested,
-                fractional=features.fractional_capacity_range,
+            return device.consumption(
+                demand.requested, fractional=features.fractional_capacity_range
             )
         except CapacityError as error:
             raise CapacityError(f"{demand.described}, device {device.id}: {error}") from error
 
-    def _examine(self, rules: Rules) -> dict[str, Quantity] | str:
+    def _examine(self, rules: Rules) -> Mapping[str, Quantity] | str:
         device, features = self.standing.device, rules.features
         amounts = self._capacity(features)
         if amounts is None:

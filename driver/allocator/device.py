@@ -3,11 +3,15 @@
 Knows nothing of what is in use; that is a fact of the moment (see `standing`).
 """
 
+from collections.abc import Mapping
+
 from driver.allocator import attributes
 from driver.allocator.attributes import Values
+from driver.allocator.capacity import Amounts, consumption
 from driver.model.errors import TooDearError
 from driver.model.ids import DeviceId, PoolId
 from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
+from driver.model.quantity import Quantity
 from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from driver.selector.device import SelectorDevice
 from driver.selector.errors import SelectorError
@@ -17,6 +21,9 @@ from driver.selector.program import compile_selector
 _SELECTOR_MAY_COST = 50_000
 # Claims may each bring selectors of their own: answers that nobody asks for again must go.
 _MOST_ANSWERS = 512
+
+# Users ask for few different amounts; who asks for very many pays for each of them.
+_KEPT_REQUESTS = 64
 
 
 class PooledDevice:
@@ -28,6 +35,7 @@ class PooledDevice:
 
     __slots__ = (
         "_attributes",
+        "_consumption",
         "_judged",
         "_selector_device",
         "capacity",
@@ -50,6 +58,7 @@ class PooledDevice:
         self._selector_device: SelectorDevice | None = None
         self._judged: dict[str, _Judgement] = {}
         self._attributes: dict[str, Values | None] = {}
+        self._consumption: dict[tuple[object, ...], Mapping[str, Quantity] | None] = {}
 
     @property
     def pool(self) -> PoolId:
@@ -93,6 +102,20 @@ class PooledDevice:
         if self._selector_device is None:
             self._selector_device = SelectorDevice.of(self.id.driver, self.device)
         return self._selector_device
+
+    def consumption(self, asked: Amounts, *, fractional: bool) -> Mapping[str, Quantity] | None:
+        """What such a request takes of it (see `capacity.consumption`), kept for the next one.
+
+        Raises `CapacityError`.
+        """
+        key = (asked.key, fractional)
+        if key not in self._consumption:
+            if len(self._consumption) >= _KEPT_REQUESTS:
+                self._consumption.clear()
+            self._consumption[key] = consumption(
+                self.device.capacity, asked.requested, fractional=fractional
+            )
+        return self._consumption[key]
 
     def attribute(self, name: str) -> Values | None:
         """The value of the attribute with that full name, None where it is not published.
