@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,6 +81,13 @@ def answered(ledger: Ledger, item: ResourceClaim) -> Answer:
     )
     ledger.answer(answer)
     return answer
+
+
+async def ended(task: asyncio.Task[Any]) -> None:
+    """End what would go on for ever."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def test_an_overdue_answer_is_fenced_off_and_falls(server: ApiServer, rest: Rest) -> None:
@@ -175,7 +183,7 @@ async def test_what_lands_before_its_fence_is_known_before_the_first_answer(
     await claims.synced()
     await asyncio.wait_for(take_over(claims, ClaimWriter(rest), silent_from=soon(0)), 20)
     assert ledger.use()[GPU_0].exclusive
-    watching.cancel()
+    await ended(watching)
 
 
 async def test_deallocation_needs_the_claim_as_it_was_seen(server: ApiServer, rest: Rest) -> None:
@@ -207,7 +215,7 @@ async def test_one_answer_that_cannot_be_settled_holds_up_no_other(
     running = asyncio.create_task(tending.run())
     await until(lambda: at.ledger.outstanding() == 1)
     assert at.ledger.answered(ClaimUid("uid-a"))
-    running.cancel()
+    await ended(running)
 
 
 def pod(uid: str, wants: tuple[int, int], node: str = "") -> Pod:
