@@ -79,7 +79,7 @@ def simulate(
         str | None,
         typer.Option(help="The release whose defaults hold; default: the snapshot's, or 1.37."),
     ] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or html.")] = "table",
     *,
     policy: Annotated[
         list[str],

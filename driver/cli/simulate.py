@@ -7,6 +7,7 @@ import typer
 
 from driver.cli import scorers
 from driver.cli.render import comparison, console, simulation
+from driver.cli.render.page.document import page
 from driver.cli.simulation import metrics
 from driver.cli.simulation.documents import read
 from driver.cli.simulation.manifests import Manifests, sort
@@ -21,7 +22,7 @@ from driver.model.errors import QuadrantError
 from driver.policy.registry import Registry
 from driver.simulator.releases import LATEST, Release, release
 
-_OUTPUTS = ("table", "json")
+_OUTPUTS = ("table", "json", "html")
 
 
 class PairError(QuadrantError):
@@ -46,7 +47,7 @@ def simulate(asked: Asked) -> None:
     """
     if asked.output not in _OUTPUTS:
         raise typer.BadParameter(
-            f"{asked.output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o"
+            f"{asked.output!r}: expected {', '.join(_OUTPUTS)}", param_hint="-o"
         )
     registry = scorers.installed()
     bounds = [metrics.bound(text) for text in asked.fail_below]
@@ -97,6 +98,8 @@ def _warn(reports: Iterable[Report]) -> None:
 def _show(found: Report | Comparison, asked: Asked) -> None:
     if asked.output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    elif asked.output == "html":
+        typer.echo(page((found,) if isinstance(found, Report) else found.simulations), nl=False)
     elif isinstance(found, Report):
         simulation.as_table(found, console.stdout(), ascii_only=asked.ascii_only)
     else:

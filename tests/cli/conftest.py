@@ -12,6 +12,31 @@ ROOT = Path(__file__).resolve().parents[2]
 TWO_BY_TWO = ROOT / "examples" / "two-by-two"
 
 Quadrant = Callable[..., Result]
+MIXED = """
+apiVersion: quadrant.dev/v1alpha1
+kind: Inventory
+nodes:
+  - {name: t4, gpus: 2xT4}
+  - {name: hopper, gpus: 8xH100-SXM}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 7500}}}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: train}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers: [{name: main, resources: {limits: {nvidia.com/gpu: 4}}}]
+"""
 
 
 @pytest.fixture
@@ -35,3 +60,14 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def html(quadrant: Quadrant, file: Callable[[str], Path], tmp_path: Path) -> Path:
+    """Two policies on cards that are free, shared and given whole, with a pod that waits."""
+    device_class = ROOT / "deviceclasses" / "gpu-extended-resource.yaml"
+    policies = ("--policy", "compact/compact", "--policy", "spread/spread")
+    files = ("-f", file(MIXED), "-f", device_class)
+    path = tmp_path / "page.html"
+    path.write_text(quadrant("simulate", *files, *policies, "-o", "html").stdout, "utf-8")
+    return path

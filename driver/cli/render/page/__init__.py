@@ -1,0 +1,1 @@
+"""Simulations as one HTML file that needs nothing else: no server, no network, no colours."""
