@@ -13,6 +13,7 @@ from driver.simulator.releases import LATEST
 from hack.benchmarks.figures import Figure, Section
 from hack.benchmarks.fleet import Fleet, device_class, node
 from hack.benchmarks.plugin import claims, kubeconfig, plugin, running
+from hack.benchmarks.process import resident
 from hack.deployment import Part, free_port
 from tests.kube.apiserver import ApiServer
 
@@ -104,18 +105,3 @@ async def _plugin(count: int) -> tuple[float, float]:
                 for claim in asked:
                     await kubelet.prepare([claim])
                 return resident(part.pid), before
-
-
-def resident(pid: int) -> float:
-    """MiB of a process that are in memory."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return rss(status)
-
-
-def rss(status: str) -> float:
-    """The resident memory that /proc/PID/status tells, in MiB; raises ValueError without one."""
-    for line in status.splitlines():
-        name, _, value = line.partition(":")
-        if name == "VmRSS":
-            return int(value.split()[0]) / 1024
-    raise ValueError("the process has no memory any more: it has ended")

@@ -28,6 +28,7 @@ from driver.model.core import Pod
 from driver.wire.patch import MERGE_PATCH
 from hack.benchmarks.figures import Figure, Section, spread
 from hack.benchmarks.fleet import Fleet, Json, node
+from hack.benchmarks.process import cpu_time
 from hack.benchmarks.workload import NAMESPACE, pod, template
 from hack.deployment import REPOSITORY, Deployment
 
@@ -38,14 +39,19 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS = f"{_API}/namespaces/{NAMESPACE}/resourceclaims"
 _QPS = 1000
 _AT_ONCE = 16
+_ALL = "all of them"
 _WITHIN_S = 300.0
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """One batch of pods: how long all of it took and each pod's way to its node; seconds."""
+    """One batch of pods; all in seconds.
+
+    How long all of it took, each pod's way to its node, and the CPU time of each process.
+    """
 
     took: float
     each: tuple[float, ...]
+    cpu: dict[str, float]
 
 
 def measure(*, nodes: int, pods: int) -> Section:
@@ -72,7 +78,24 @@ def _figures(pods: int, batches: list[tuple[bool, Batch]]) -> tuple[Figure, ...]
             value=spread([one for batch in with_us for one in batch.each]),
             reference=spread([one for batch in stock for one in batch.each]),
         ),
+        *(
+            Figure(
+                name=f"CPU time a pod, {name}",
+                unit="ms",
+                value=_cpu(pods, with_us, name),
+                reference=_cpu(pods, stock, name),
+            )
+            for name in (*with_us[0].cpu, _ALL)
+        ),
     )
+
+
+def _cpu(pods: int, batches: list[Batch], name: str) -> float:
+    """Milliseconds of one process for each pod, or of all of them."""
+    seconds = [
+        spent for batch in batches for part, spent in batch.cpu.items() if name in (part, _ALL)
+    ]
+    return 1000 * sum(seconds) / (pods * len(batches))
 
 
 def _rate(pods: int, batches: list[Batch]) -> float:
@@ -86,12 +109,14 @@ async def _batches(deployment: Deployment, fleet: Fleet, pods: int) -> list[tupl
         await _furnish(rest, fleet)
         numbers = itertools.count()
         # The first batch warms everything up; it does not count.
-        await _batch(rest, [f"p{next(numbers)}" for _ in range(pods // 4)])
+        parts = {part["name"]: part["process"]["pid"] for part in deployment.state["components"]}
+        await _batch(rest, [f"p{next(numbers)}" for _ in range(pods // 4)], parts)
         batches = []
         for ours in ROUNDS:
             names = [f"p{next(numbers)}" for _ in range(pods)]
             async with _quadrant(deployment) if ours else _stock():
-                batch = await _batch(rest, names)
+                ours_too = {"Quadrant's controller": deployment.controller.pid} if ours else {}
+                batch = await _batch(rest, names, parts | ours_too)
             batches.append((ours, batch))
             who = "Quadrant" if ours else "stock"
             print(f"  {pods} pods, {who}: {batch.took:.1f} s", file=sys.stderr, flush=True)
@@ -115,8 +140,9 @@ async def _stock() -> AsyncIterator[None]:
     yield
 
 
-async def _batch(rest: Rest, names: list[str]) -> Batch:
+async def _batch(rest: Rest, names: list[str], processes: dict[str, int]) -> Batch:
     """Create all, wait until all have a node, delete all and their claims."""
+    before = {part: cpu_time(pid) for part, pid in processes.items()}
     created: dict[str, float] = {}
     bound: dict[str, float] = {}
 
@@ -132,12 +158,14 @@ async def _batch(rest: Rest, names: list[str]) -> Batch:
     try:
         await _all(create, names)
         await _until(lambda: len(bound) == len(names), f"{len(names)} pods to have a node")
+        spent = {part: cpu_time(pid) - before[part] for part, pid in processes.items()}
     finally:
         watching.cancel()
     await _clear(rest, names)
     return Batch(
         max(bound.values()) - min(created.values()),
         tuple(bound[name] - created[name] for name in names),
+        spent,
     )
 
 

@@ -9,7 +9,7 @@ from driver.controller.warming import warm
 from hack.benchmarks.figures import Figure, Section, Spread, document, quantile, spread, table
 from hack.benchmarks.fleet import CARDS, SHARES_A_CARD, Fleet
 from hack.benchmarks.preparing import Way
-from hack.benchmarks.resident import rss
+from hack.benchmarks.process import cpu_ticks, rss
 from hack.benchmarks.stage import Stage
 
 
@@ -111,6 +111,12 @@ def test_resident_memory() -> None:
     assert rss("VmPeak:\t  4096 kB\nVmRSS:\t  2048 kB\n") == 2.0
     with pytest.raises(ValueError, match="ended"):
         rss("Name:\tpython\n")
+
+
+def test_cpu_time() -> None:
+    """User and system time are the 14th and 15th field of a line with a name of any kind."""
+    fields = " ".join(str(number) for number in range(4, 30))
+    assert cpu_ticks(f"1 (a) b (c) S {fields}") == 14 + 15
 
 
 def _in_use(stage: Stage) -> int:
