@@ -11,6 +11,7 @@ import msgspec
 from driver.model import quantity
 from driver.model.errors import InvalidObjectError
 from driver.model.quantity import Quantity
+from driver.wire.absent import without_nulls
 from driver.wire.depth import shallow
 
 T = TypeVar("T")
@@ -36,17 +37,27 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def decode(kind: type[T], data: bytes | str | msgspec.Raw) -> T:
     """Read one JSON document as `kind`.
 
-    What nests too deep for anything that we know is left out (`driver.wire.depth`). Raises
-    `InvalidObjectError` naming the kind and the place in the document that is wrong.
+    What nests too deep for anything that we know is left out (`driver.wire.depth`), and null is
+    as good as nothing (`driver.wire.absent`). Raises `InvalidObjectError` naming the kind and the
+    place in the document that is wrong.
     """
     document = data.encode() if isinstance(data, str) else bytes(data)
     try:
-        try:
-            return _decoder(kind).decode(document)
-        except RecursionError:
-            return _decoder(kind).decode(shallow(document))
+        return _read_document(_decoder(kind), document)
     except (msgspec.MsgspecError, InvalidObjectError, UnicodeDecodeError) as error:
         raise InvalidObjectError(f"{kind.__name__} cannot be read: {error}") from error
+
+
+def _read_document(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
+    """What is rare costs a second look, and only then."""
+    try:
+        return decoder.decode(document)
+    except (RecursionError, msgspec.ValidationError):
+        document = shallow(document)
+    try:
+        return decoder.decode(document)
+    except msgspec.ValidationError:
+        return decoder.decode(without_nulls(document))
 
 
 def convert(kind: type[T], data: Any) -> T:
