@@ -88,8 +88,14 @@ class Site:
         ]
 
     def environment(self, pod: str, container: str = "main") -> dict[str, str]:
-        """The environment that a container has printed at its start."""
-        lines = self.api.log(pod, container).splitlines()
+        """The environment that a container prints at its start."""
+        lines: list[str] = []
+
+        def printed() -> bool:
+            lines[:] = self.api.log(pod, container).splitlines()
+            return workloads.END in lines
+
+        self.wait(f"container {container} of pod {pod} to print its environment", printed)
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def cdi_files(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Answers of our hook that land late, or not at all, as the API server stores them."""
 
+import json
 import signal
 
 import pytest
@@ -29,8 +30,10 @@ def test_late_landing_after_take_over(site: Site) -> None:
         whole(site, "first")
         site.wait("the answer to be under way", lambda: hold.reached)
         site.deployment.controller.stop(signal.SIGKILL)
-        # It is certain that the old one has ended, so that its lease need not run out.
-        site.deployment.kubectl("delete", "lease", "quadrant-controller", "-n", NAMESPACE)
+        # It is certain that it has ended, so its lease is given back in its place.
+        given_back = json.dumps({"spec": {"holderIdentity": ""}})
+        lease = ("lease", "quadrant-controller", "-n", NAMESPACE)
+        site.deployment.kubectl("patch", *lease, "--type=merge", "-p", given_back)
         site.deployment.start_controller()
         second = whole(site, "second")
         site.running(second)

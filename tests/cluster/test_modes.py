@@ -10,6 +10,7 @@ import yaml
 
 from tests.cluster import history
 from tests.cluster.site import Site, attribute, uuids
+from tests.cluster.workloads import SCRIPT
 
 pytestmark = pytest.mark.cluster
 
@@ -58,7 +59,7 @@ def _with_image(site: Site, deployment: dict[str, Any]) -> dict[str, Any]:
     for container in deployment["spec"]["template"]["spec"]["containers"]:
         container["image"] = site.state["image"]
         container["imagePullPolicy"] = "Never"
-        container["command"] = ["sh", "-c", "env; sleep 3600"]
+        container["command"] = ["sh", "-c", SCRIPT]
     return deployment
 
 

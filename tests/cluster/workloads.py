@@ -6,8 +6,10 @@ Object = dict[str, Any]
 
 IMAGE = "quadrant.dev/busybox:test"
 CLASS = "gpu.quadrant.dev"
+# The last line of what a container tells of its environment.
+END = "END=of the environment"
 # Tells what it sees, and ends as soon as it is told to.
-_SCRIPT = "env; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
+SCRIPT = f"env; echo {END}; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
 
 
 def container(name: str = "main", **resources: Any) -> Object:
@@ -16,7 +18,7 @@ def container(name: str = "main", **resources: Any) -> Object:
         "name": name,
         "image": IMAGE,
         "imagePullPolicy": "Never",
-        "command": ["sh", "-c", _SCRIPT],
+        "command": ["sh", "-c", SCRIPT],
         "resources": resources,
     }
 
