@@ -29,11 +29,24 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
 
 
-def explain(text: str, place: Place, *, node_policy: str, gpu_policy: str, output: str) -> None:
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the controller was told; a cluster does not show it."""
+
+    driver: str
+    node: str
+    gpu: str
+    weights: str = ""
+
+
+def explain(text: str, place: Place, told: Told, *, output: str) -> None:
     """Explain `pod/NAME` or `claim/NAME`; raises `QuadrantError`."""
     if output not in _OUTPUTS:
         raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
-    rules = Rules(defaults=Defaults(node=node_policy, gpu=gpu_policy), registry=scorers.installed())
+    rules = Rules(
+        driver=told.driver,
+        defaults=Defaults(node=told.node, gpu=told.gpu, weights=told.weights),
+        registry=scorers.installed(),
+    )
     found = asyncio.run(_ask(text, place, rules))
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

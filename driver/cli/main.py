@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from driver.model.errors import QuadrantError
+from driver.model.names import DRIVER
 
 _KUBECTL_PLUGIN = "kubectl-quadrant"
 _DISTRIBUTION = "quadrant-dra"
@@ -67,6 +68,12 @@ def version() -> None:
         typer.echo("unknown: this checkout is not installed (pip install --editable .)")
 
 
+# What several commands are told.
+Kubeconfig = Annotated[str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")]
+Context = Annotated[str | None, typer.Option(help="The kubeconfig's context.")]
+Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
+
+
 @app.command()
 def simulate(
     files: Annotated[
@@ -120,13 +127,9 @@ def snapshot(
     redact: Annotated[
         bool, typer.Option("--redact", help="Without names, labels and serial numbers of yours.")
     ] = False,
-    driver: Annotated[
-        str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")
-    ] = "gpu.quadrant.dev",
-    kubeconfig: Annotated[
-        str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Print a cluster's state, as input for simulate: nodes, devices, claims, our pods.
 
@@ -138,23 +141,25 @@ def snapshot(
 
 
 @app.command()
-def explain(
+def explain(  # noqa: PLR0913 - one option for each thing that a cluster does not show
     subject: Annotated[str, typer.Argument(help="pod/NAME or claim/NAME.")],
     namespace: Annotated[
         str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
     ] = None,
     output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
     *,
-    kubeconfig: Annotated[
-        str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
     node_policy: Annotated[
         str, typer.Option(help="The controller's own node policy, if it is not the default.")
     ] = "compact",
     gpu_policy: Annotated[
         str, typer.Option(help="The controller's own GPU policy, if it is not the default.")
     ] = "compact",
+    scoring_weights: Annotated[
+        str, typer.Option(help="The controller's own weights, if it has any.")
+    ] = "",
 ) -> None:
     """Say why a pod or claim of a cluster has these devices, or why it has none.
 
@@ -165,7 +170,6 @@ def explain(
     command.explain(
         subject,
         command.Place(kubeconfig=kubeconfig, context=context, namespace=namespace),
-        node_policy=node_policy,
-        gpu_policy=gpu_policy,
+        command.Told(driver=driver, node=node_policy, gpu=gpu_policy, weights=scoring_weights),
         output=output,
     )
