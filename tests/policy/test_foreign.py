@@ -12,7 +12,7 @@ from tests.policy.views import node, partly, share
 class LastDevice:
     """Takes the last device; a scorer that is easily told from ours."""
 
-    def score(self, view: NodeView, choice: Choice) -> Score:  # noqa: ARG002 # a protocol
+    def score(self, view: NodeView, choice: Choice) -> Score:
         """The index."""
         return Score((Term("index", float(choice.taken[0].index)),))
 
@@ -23,7 +23,7 @@ class Returns:
     def __init__(self, value: object) -> None:
         self.value = value
 
-    def score(self, view: NodeView, choice: Choice) -> Score:  # noqa: ARG002 # a protocol
+    def score(self, view: NodeView, choice: Choice) -> Score:
         """What it was told to."""
         if isinstance(self.value, Exception):
             raise self.value
