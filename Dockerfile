@@ -18,6 +18,17 @@ RUN install="install --quiet --require-hashes --only-binary :all:" \
  && /tools/bin/pip $install -r requirements-build.lock \
  && /tools/bin/pip --python /opt/quadrant/bin/python $install --no-compile \
       -r requirements-runtime.lock
+# Of the Kubernetes client only the credentials are used (driver/kube/session.py): without its
+# generated models the image is half as big. The last command fails when that is no longer enough.
+RUN cd /opt/quadrant/lib/python3*/site-packages/kubernetes \
+ && rm -r client config dynamic informer leaderelection stream utils watch \
+      aio/dynamic aio/leaderelection aio/stream aio/watch aio/client/api aio/client/models \
+ && mkdir aio/client/models \
+ && for package in . aio aio/utils aio/client/models; do : > "$package/__init__.py"; done \
+ && printf 'from .api_client import ApiClient\nfrom .configuration import Configuration\n' \
+      > aio/client/__init__.py \
+ && /opt/quadrant/bin/python -B -c 'from kubernetes.aio.client import Configuration; \
+      from kubernetes.aio.config import load_incluster_config, load_kube_config'
 COPY LICENSE README.md pyproject.toml ./
 COPY driver driver
 # Compiled here, because the processes' file system is read-only; by content, not by date, so that

@@ -90,6 +90,12 @@ class Release:
         (name,) = self.pods(LEADER) or [""]
         return name
 
+    def settle(self) -> None:
+        """Wait until all pods of the release are ready, and one leads."""
+        for workload in ("deployment/quadrant-controller", "daemonset/quadrant-node"):
+            self.kubectl("-n", NAMESPACE, "rollout", "status", workload, "--timeout=300s")
+        self.wait("a leader", lambda: bool(self.leader()))
+
     def logs(self) -> str:
         """What all processes of the release have said."""
         return "\n".join(

@@ -69,7 +69,7 @@ def release() -> Iterator[Release]:
 
 def test_one_leader_gets_the_commits(release: Release) -> None:
     """One of the two replicas is labelled, and the commit Service leads to it alone."""
-    release.wait("a leader", lambda: bool(release.leader()))
+    release.settle()
     assert len(release.pods(CONTROLLERS)) == 2
     leader = release.pods()[release.leader()]
     release.wait(
@@ -135,6 +135,7 @@ def test_the_other_replica_takes_over(release: Release) -> None:
     release.kubectl("-n", NAMESPACE, "delete", "pod", gone, "--wait=false")
     release.wait("another leader", lambda: release.leader() not in {"", gone})
     release.run_pod("afterwards", gpu=1)
+    release.settle()
 
 
 def test_nothing_is_forbidden(release: Release) -> None:
@@ -147,12 +148,12 @@ def test_upgrade_and_rollback(release: Release) -> None:
     before = _untouched(release)
     release.upgrade(controller={"replicas": 2, "settings": {"defaults": {"gpu": "spread"}}},
                     node={"settings": {"parallelClaims": 4}})  # fmt: skip
+    release.settle()
     assert _untouched(release) == before
-    release.wait("a leader", lambda: bool(release.leader()))
     release.run_pod("upgraded", gpu=1)
     release.kubectl("delete", "pod", "upgraded")
     release.rollback()
-    release.wait("a leader", lambda: bool(release.leader()))
+    release.settle()
     assert _untouched(release) == before
 
 
