@@ -92,6 +92,8 @@ class World:
     scheduler_news: list[tuple[str, Stored | None, int]] = field(default_factory=list)
     scheduler_cache: dict[str, Stored] = field(default_factory=dict)
     scheduler_book: set[DeviceId] = field(default_factory=set)
+    # Answers that were made but not written, as this process is about to find out.
+    unwritten: list[tuple[ClaimUid, AnswerKey]] = field(default_factory=list)
     last_answer: float = float("-inf")
     made: int = 0
     commits: int = 0
@@ -187,9 +189,16 @@ class World:
             return
         # The API server takes the old object from its cache first, and may find it outdated.
         base = self.chance.choice((self.etcd[name].version, cached.version))
+        uid, key = ClaimUid(name), AnswerKey(base, pick.pool)
         for _ in range(self.chance.choice((1, 1, 2))):
+            made = self.ledger.find(uid, key) is None
             results = self.hook(name, base, cached, pick)
-            if results is not None and base == cached.version:
+            if results is None or base != cached.version:
+                continue
+            if self.chance.random() < 0.1:
+                # The caller had hung up. Only an answer that this call made is taken back for it.
+                self.unwritten += [(uid, key)] if made else []
+            else:
                 self.flying.append(Write(name, base, results, self.now))
 
     def hook(
@@ -206,6 +215,8 @@ class World:
             if known is None:
                 return None
             self.ledger.answer(known)
+        else:
+            self.ledger.repeat(uid, key)
         self.last_answer = self.now
         return known.results
 
@@ -223,6 +234,11 @@ class World:
             if overbooked([result], use, INVENTORY) is None:
                 return Answer(ObjectKey("ns", uid), uid, key, (result,), self.now)
         return None
+
+    def take_back(self) -> None:
+        """Rule 6: what was certainly not written is taken back, unless it was given again."""
+        while self.unwritten:
+            self.ledger.take_back(*self.unwritten.pop(), self.now)
 
     def land(self) -> None:
         """One of the flying writes reaches etcd, or fails, or comes to nothing."""
@@ -299,6 +315,7 @@ class World:
         self.ledger = Ledger()
         self.ledger_news.clear()
         self.told.clear()
+        self.unwritten.clear()
         if self.chance.random() < 0.5:
             self.now = max(self.now, self.last_answer + TAKEOVER_WAIT_S)
         else:
@@ -326,6 +343,7 @@ MOVES = (
     "touch",
     "relist",
     "expire",
+    *["take_back"] * 2,
     "take_over",
     *["pass_time"] * 2,
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from driver.controller.ledger import Answer, Ledger
+from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.model.ids import ClaimUid
 from driver.model.resourceclaim import ResourceClaim
 from tests.controller import adversary
@@ -47,6 +47,11 @@ def _drop_without_a_look(self: World) -> None:
         self.ledger.gone(answer.uid, self.now)
 
 
+def _forget_that_it_was_repeated(self: Ledger, uid: ClaimUid, key: AnswerKey) -> None:
+    """Rule 6 broken: an answer that was given twice is taken back when the first was not taken."""
+    del uid, key
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "broken"),
     [
@@ -54,6 +59,7 @@ def _drop_without_a_look(self: World) -> None:
         (Ledger, "answer", _one_answer_only),
         (Ledger, "observe", _believe_old_news),
         (World, "expire", _drop_without_a_look),
+        (Ledger, "repeat", _forget_that_it_was_repeated),
     ],
 )
 def test_a_ledger_without_one_of_its_rules_is_found_out(
