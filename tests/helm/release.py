@@ -58,6 +58,10 @@ class Release:
         """Run Helm; its output."""
         return self._client("helm", *arguments, given=given)
 
+    def refused_install(self, *arguments: str) -> str:
+        """Run Helm, which must fail; why it does."""
+        return self._refused("helm", *arguments, given="")
+
     # kubectl
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
@@ -66,9 +70,7 @@ class Release:
 
     def refused(self, *arguments: str, given: str) -> str:
         """Run kubectl, which must fail; why it does."""
-        done = self._start("kubectl", *arguments, given=given)
-        assert done.returncode != 0, done.stdout
-        return done.stderr
+        return self._refused("kubectl", *arguments, given=given)
 
     def get(self, *arguments: str) -> list[Object]:
         """The objects that `kubectl get` finds."""
@@ -128,6 +130,11 @@ class Release:
         while not met():
             assert time.monotonic() < ends, f"waited {within:.0f} s for {what}"
             time.sleep(0.5)
+
+    def _refused(self, program: str, *arguments: str, given: str) -> str:
+        done = self._start(program, *arguments, given=given)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
 
     def _client(self, program: str, *arguments: str, given: str) -> str:
         done = self._start(program, *arguments, given=given)
