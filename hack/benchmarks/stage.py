@@ -72,6 +72,7 @@ class Stage:
     def question(self) -> Question:
         """The next commit: the scheduler's first fit on some node that has room."""
         claim = self._claim()
+        self.cluster.put_claim(convert(ResourceClaim, claim), self.now)
         name = self._chance.choice(self.fleet.names)
         while not self._free[name]:
             name = self._chance.choice(self.fleet.names)
