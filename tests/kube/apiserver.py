@@ -39,7 +39,7 @@ class NoCredentials:
         """No header."""
         return None
 
-    async def renew(self, refused: str | None) -> bool:  # noqa: ARG002 # a protocol
+    async def renew(self, refused: str | None) -> bool:  # a protocol
         """Nothing to renew."""
         return False
 
