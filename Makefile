@@ -23,6 +23,10 @@ test: ## Everything that needs no cluster (at most 90 s)
 verify: ## All that CI does: the tests on a real cluster too (root, minutes)
 	./hack/test
 
+.PHONY: image-test
+image-test: ## Build the image and install the chart from it on a real cluster (root, minutes)
+	./hack/test --image
+
 .PHONY: format
 format: venv ## Format the code
 	$(VENV)/ruff format .

@@ -17,6 +17,7 @@ from tests.helm.release import Release
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.image,
     pytest.mark.skipif(os.geteuid() != 0, reason="nodes need root: namespaces and mounts"),
     pytest.mark.skipif(
         bool(image.missing()),
