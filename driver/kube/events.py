@@ -40,7 +40,7 @@ class Subject(ApiStruct, frozen=True, kw_only=True):
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is told; times in seconds."""
 
-    waiting: int = 1000
+    waiting: int = 4096
     topics: int = 4096
     # A repetition is written at most this often, with the count so far.
     repeat_after: float = 60.0
@@ -50,6 +50,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     variants: int = 10
     # Least time between two writes of this process.
     spacing: float = 0.05
+    # And at least so many times as long as the last one took, up to a bound: an API server that
+    # is slow has more important things to do.
+    patience: float = 9.0
+    longest_rest: float = 5.0
 
 
 class _Topic(msgspec.Struct, frozen=True):
@@ -143,9 +147,14 @@ class Recorder:
             await self._awake.wait()
             while self._waiting:
                 (topic, note), told = self._waiting.popitem(last=False)
+                began = self._clock.now()
                 await self._write(topic, note, told)
-                await self._clock.sleep(self._limits.spacing)
+                await self._clock.sleep(self._rest_after(self._clock.now() - began))
             self._awake.clear()
+
+    def _rest_after(self, took: float) -> float:
+        limits = self._limits
+        return max(limits.spacing, min(limits.patience * took, limits.longest_rest))
 
     async def _write(self, topic: _Topic, note: str, told: _Told) -> None:
         told.written_at = self._clock.now()

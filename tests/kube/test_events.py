@@ -159,3 +159,19 @@ async def test_a_long_note_is_cut_to_what_the_server_takes(
     (event,) = events(server)
     assert 1018 <= len(event["note"].encode()) <= 1024
     assert event["note"].rstrip("…") == note[: len(event["note"].rstrip("…"))]
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.0, 0.05), (0.01, 0.09), (0.2, 1.8), (60.0, 5.0)])
+async def test_a_slow_api_server_is_written_to_seldom(
+    server: ApiServer, recorder: Recorder, clock: FakeClock, *, took: float, pause: float
+) -> None:
+    """Events make way for what is more important, and still come."""
+
+    def slow(_: object) -> None:
+        clock.time += took
+
+    server.faults.append(slow)
+    async with writing(recorder):
+        recorder.record(POD, "Placed", "on n1", action="Place")
+    assert len(events(server)) == 1
+    assert clock.slept == [pytest.approx(pause)]
