@@ -47,7 +47,7 @@ class _Secret(msgspec.Struct, frozen=True):
 
 
 class OwnCertificates:
-    """Keeps a replica's serving certificate good. Call `ensure` at the start and every hour.
+    """Keeps a replica's serving certificate good. Call `ensure` at the start and every minute.
 
     `hosts` are the DNS names and addresses that the API server calls, `configurations` the names of
     the webhook configurations that must trust the authority.
@@ -68,7 +68,8 @@ class OwnCertificates:
     async def ensure(self, now: datetime) -> bytes:
         """Let all be in order at this time; returns what callers should trust, as PEM.
 
-        Idempotent, and safe with several replicas at once. Raises the errors of `driver.kube`.
+        Idempotent, and safe with several replicas at once. Raises the errors of `driver.kube`, and
+        `CertificateError` or `InvalidObjectError` where the Secret holds what cannot be read.
         """
         authority = await self._authority(now)
         for name in self._configurations:

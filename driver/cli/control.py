@@ -45,11 +45,11 @@ from driver.controller.warming import keep_warm, warm_up
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
-from driver.kube.errors import KubeError
 from driver.kube.events import Recorder
 from driver.kube.rest import ONCE, Rest
 from driver.kube.session import open_session
 from driver.kube.transport import Session
+from driver.model.errors import QuadrantError
 from driver.model.ids import ObjectKey
 from driver.obs import health
 from driver.policy.registry import Registry
@@ -216,7 +216,7 @@ class Controller:
             self._cluster,
             term=self._term,
             claims=self._claims,
-            strangers=Strangers(self._rest, self._cluster),
+            strangers=Strangers(self._rest, self._cluster, clock=time.monotonic),
             aftermath=Aftermath(self._cluster, self._placement, self._held, self._events),
         )
         lookup = Lookup(
@@ -257,8 +257,9 @@ class Controller:
             await asyncio.sleep(CERTIFICATES_EVERY_S)
             try:
                 await self._ensure_certificates()
-            except KubeError as error:
-                # What is served is good for weeks yet; the next turn tries again.
+            except QuadrantError as error:
+                # Also where somebody has spoilt the Secret. What is served is good for weeks yet;
+                # the next turn tries again.
                 _log.warning("certificates not looked after", error=str(error))
 
     async def _serve_health(self) -> web.AppRunner:

@@ -20,7 +20,7 @@ from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import ResourceSlice
 from driver.policy.registry import BUILT_IN, Registry
 
-# Older refusals are of no use to anybody.
+# Older refusals are of no use to anybody, and a pod that the watch has not shown by then is gone.
 TIDY_S = 60.0
 
 
@@ -62,6 +62,8 @@ class Cluster:
         self.special_claims: dict[str, ObjectKey] = {}
         # Pods of ours by UID: those that carry `names.POD_LABEL`.
         self.pods: dict[str, Pod] = {}
+        # Since when those are known that the watch has not shown yet.
+        self._met: dict[str, float] = {}
         # The kinds of cards in each slice of ours.
         self._cards: dict[str, frozenset[Card]] = {}
         # When a claim was refused last, and why.
@@ -110,6 +112,7 @@ class Cluster:
     def put_pod(self, pod: Pod) -> None:
         """A pod as it is now. Bound or finished, it is expected nowhere any more."""
         uid = pod.metadata.uid
+        self._met.pop(uid, None)
         self.pods[uid] = pod
         if pod.finished:
             self._leave(uid)
@@ -117,8 +120,20 @@ class Cluster:
             self.nominations.drop(uid)
             self.occupancy.put(uid, pod.spec.node_name, footprint(pod))
 
+    def meet_pod(self, pod: Pod, now: float) -> None:
+        """A pod that the watch will show soon, as the reply to a write has it.
+
+        What the watch has shown is at least as new. One that it does not show was deleted before
+        we were told, and is forgotten in `tidy`.
+        """
+        uid = pod.metadata.uid
+        if uid not in self.pods:
+            self.put_pod(pod)
+            self._met[uid] = now
+
     def remove_pod(self, uid: str) -> None:
         """A pod is gone."""
+        self._met.pop(uid, None)
         self.pods.pop(uid, None)
         self._leave(uid)
 
@@ -164,8 +179,10 @@ class Cluster:
         return frozenset().union(*set(self._cards.values()))
 
     def tidy(self, existing: Container[ClaimUid], now: float) -> None:
-        """Forget what only matters for seconds, of claims that may be gone."""
+        """Forget what only matters for seconds, of claims and pods that may be gone."""
         self.ledger.tidy(existing, now)
+        for uid in [uid for uid, at in self._met.items() if now - at >= TIDY_S]:
+            self.remove_pod(uid)
         self.refusals = {
             uid: refusal for uid, refusal in self.refusals.items() if now - refusal[0] < TIDY_S
         }

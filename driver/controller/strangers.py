@@ -5,6 +5,7 @@ makes the watch show them like all others; the reply to it is the pod as it is n
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -28,11 +29,12 @@ WITHIN_S = 1.0
 
 
 class Strangers:
-    """Gets to know pods by way of their claims."""
+    """Gets to know pods by way of their claims; `clock` gives monotonic seconds."""
 
-    def __init__(self, rest: Rest, cluster: Cluster) -> None:
+    def __init__(self, rest: Rest, cluster: Cluster, *, clock: Callable[[], float]) -> None:
         self._rest = rest
         self._cluster = cluster
+        self._clock = clock
 
     async def meet(self, claim: ResourceClaim) -> None:
         """Know the pod that this claim is for, if it has one; without it, go on in time."""
@@ -48,7 +50,7 @@ class Strangers:
                 reply = await self._rest.patch(
                     path, msgspec.json.encode(body), MERGE_PATCH, repeatable=True
                 )
-            self._cluster.put_pod(decode(Pod, reply))
+            self._cluster.meet_pod(decode(Pod, reply), self._clock())
         except (KubeError, InvalidObjectError, TimeoutError) as error:
             _log.info("pod not met", pod=str(place), why=str(error) or "no answer in time")
 

@@ -4,20 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from driver.admission import commit
 from driver.admission.commit import CommitHook
 from driver.admission.server import Allowed, Answer, Denied
 from driver.controller.claims import ClaimWriter
-from driver.controller.cluster import Cluster
+from driver.controller.cluster import TIDY_S, Cluster
 from driver.controller.commit import Allow, Deny
 from driver.controller.proposal import Proposal
 from driver.controller.strangers import Strangers
 from driver.controller.term import Term
 from driver.kube.rest import ONCE, Rest
 from driver.model import names
-from driver.model.ids import DeviceId
+from driver.model.ids import ClaimUid, DeviceId
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
 from tests.controller.commits import claim, cluster, gpu, picked, proposed, request, review
@@ -77,7 +78,7 @@ class Stage:
             at,
             term=self.term,
             claims=ClaimWriter(rest),
-            strangers=Strangers(rest, at),
+            strangers=Strangers(rest, at, clock=lambda: 100.0),
             aftermath=self.told,
             clock=lambda: 100.0,
         )
@@ -129,6 +130,32 @@ async def test_a_pod_that_came_past_the_other_webhook_is_met(
     assert answer.operations, "spread moves the second share to a card of its own"
     assert server.get(PODS, "p", "ns")["metadata"]["labels"] == {names.POD_LABEL: "true"}
     assert "uid-p" in stage.at.pods
+
+
+async def test_a_pod_that_was_met_after_its_end_is_forgotten(
+    server: ApiServer, stage: Stage
+) -> None:
+    """The watch told of its end before we had the reply; nothing tells of it again."""
+    metadata = {"name": "p", "namespace": "ns", "uid": "uid-p"}
+    server.put(PODS, {"metadata": metadata, "spec": {"containers": []}})
+    await stage.ask(owned("c", "p", request(mebi=100)), picked("gpu-0", mebi=100))
+    stage.at.tidy(existing={ClaimUid("uid-c")}, now=100.0 + TIDY_S - 1)
+    assert "uid-p" in stage.at.pods
+    stage.at.tidy(existing={ClaimUid("uid-c")}, now=100.0 + TIDY_S)
+    assert "uid-p" not in stage.at.pods
+
+
+async def test_a_pod_that_was_met_and_shown_stays(server: ApiServer, stage: Stage) -> None:
+    """What the watch has shown ends with the watch, and is newer than the reply to our write."""
+    metadata = {"name": "p", "namespace": "ns", "uid": "uid-p"}
+    server.put(PODS, {"metadata": metadata, "spec": {"containers": []}})
+    await stage.ask(owned("c", "p", request(mebi=100)), picked("gpu-0", mebi=100))
+    met = stage.at.pods["uid-p"]
+    shown = msgspec.structs.replace(met, spec=msgspec.structs.replace(met.spec, node_name="a"))
+    stage.at.put_pod(shown)
+    stage.at.meet_pod(met, 100.0)
+    stage.at.tidy(existing=set(), now=1000.0)
+    assert stage.at.pods["uid-p"] == shown
 
 
 @pytest.mark.parametrize("uid", ["", "another"])
