@@ -128,6 +128,9 @@ class Gates:
             return None
         self._planner.withdraw(uid)
         plan = await plan_in_steps(self._planner, pod, self._clock)
+        if uid not in self._cluster.pods:
+            # It went meanwhile: nobody would take back what is expected for it.
+            return None
         if plan.missing:
             _log.debug("pod waits", pod=key_of(pod), why=plan.why)
             self._parked.setdefault(pod.metadata.namespace, set()).add(uid)
@@ -159,6 +162,8 @@ class Gates:
         latest = self._cluster.pods.get(uid)
         if latest is not None:
             self.pod_changed(latest)
+        else:
+            self.pod_gone(uid)
 
     def _backoff(self) -> Backoff:
         pace = self._pace

@@ -223,6 +223,9 @@ class Revision:
         """Choose the best node anew; what is to be written then."""
         self._forget(pod.metadata.uid)
         plan = await plan_in_steps(self._planner, pod, self._clock)
+        if pod.metadata.uid not in self._pending:
+            # It was bound or went meanwhile; a bound pod must keep its place on its node.
+            return _Write(pod, Plan())
         if plan.node is not None and self._turned_down.get(pod.metadata.uid) == (
             plan.node,
             self._cluster.facts.at(plan.node),

@@ -310,6 +310,28 @@ async def test_a_pod_that_is_deleted_meanwhile_is_expected_nowhere() -> None:
         assert len(at.nominations) == 1
 
 
+async def test_a_pod_that_goes_while_it_is_decided_leaves_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its successor of the same name makes the writes fail, but not as for a pod that is gone."""
+    at = cluster(a=[gpu(0)])
+    plan = Planner.plan
+    async with placing(at) as world:
+
+        def interrupted(self: Planner, pod: Pod) -> Plan:
+            decided = plan(self, pod)
+            if world.created == 1:
+                world.server.remove(PODS, "p", "ns")
+                world.create("p", "successor-c")
+            return decided
+
+        monkeypatch.setattr(Planner, "plan", interrupted)
+        world.create("p")
+        await world.ungated("p")
+        assert world.node_of("p") == "a"
+        assert len(at.nominations) == 1
+
+
 async def test_a_successor_of_the_same_name_is_another_pod() -> None:
     """Writes for a deleted pod do not hit the one that has its name now."""
     async with placing(three()) as world:

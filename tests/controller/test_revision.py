@@ -309,6 +309,29 @@ async def test_a_write_that_fails_leaves_nothing_expected(error: type[NotFound])
     assert world.told.pods == []
 
 
+async def test_a_pod_that_is_bound_while_it_is_decided_keeps_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What other pods count with is the node that it has, not the one that was chosen."""
+    world = two()
+    waiting = world.waits("p")
+    plan = Planner.plan
+
+    def interrupted(self: Planner, pod: Pod) -> Plan:
+        decided = plan(self, pod)
+        assert decided.node == "a"
+        bound = convert(Pod, builtins(waiting) | {"spec": {"nodeName": "b"}})
+        world.at.put_pod(bound)
+        world.revision.pod_changed(bound)
+        return decided
+
+    monkeypatch.setattr(Planner, "plan", interrupted)
+    await world.revision.revise()
+    assert world.at.occupancy.node_of("p") == "b"
+    assert len(world.at.nominations) == 0
+    assert world.pods.written == []
+
+
 async def test_a_bad_policy_does_not_stop_the_others() -> None:
     """It is the namespace's, say; the pod is left as it is."""
     world = two()
