@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from driver.model.core import Pod
 
+# So many places of pods that wait no more are not worth clearing up.
+_SPARE = 64
+
 
 class Turn(NamedTuple):
     """A pod's place in the order; the least goes first."""
@@ -36,9 +39,14 @@ class PodQueue:
     def put(self, pod: Pod) -> None:
         """The pod waits; it keeps its place if it does already."""
         uid = pod.metadata.uid
-        if uid not in self._waiting:
-            self._waiting.add(uid)
-            heapq.heappush(self._heap, turn(pod))
+        if uid in self._waiting:
+            return
+        if len(self._heap) > 2 * len(self._waiting) + _SPARE:
+            # A replica that does not lead takes nobody out: those that were dropped would stay.
+            self._heap = [place for place in self._heap if place.uid in self._waiting]
+            heapq.heapify(self._heap)
+        self._waiting.add(uid)
+        heapq.heappush(self._heap, turn(pod))
 
     def drop(self, uid: str) -> None:
         """The pod does not wait any more."""
