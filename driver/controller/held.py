@@ -12,7 +12,7 @@ from contextlib import suppress
 import structlog
 
 from driver.controller.ledger import Ledger
-from driver.kube.errors import AlreadyExists, NotFound
+from driver.kube.errors import AlreadyExists, KubeError, NotFound
 from driver.kube.rest import Rest
 from driver.model import names
 from driver.model.deviceclass import DeviceTaintRule, DeviceTaintSelector
@@ -55,18 +55,24 @@ class HeldDevices:
     async def tend(self) -> None:
         """Write the rules that are wanted, delete those whose device was released.
 
-        Idempotent; raises `driver.kube.errors.KubeError`, and goes on where it stopped next time.
+        Idempotent. What fails is logged and done next time; it holds up none of the others.
         """
         if self._collection is None:
             self._wanted.clear()
             return
-        while self._wanted:
-            device = next(iter(self._wanted))
-            await self._create(device)
-            self._wanted.discard(device)
+        for device in list(self._wanted):
+            try:
+                await self._create(device)
+            except KubeError as error:
+                _log.warning("device not tainted yet", device=str(device), error=str(error))
+            else:
+                self._wanted.discard(device)
         for name, rule in list(self._rules.items()):
             if self._ledger.holder(_device_of(rule)) is None:
-                await self._delete(name)
+                try:
+                    await self._delete(name)
+                except KubeError as error:
+                    _log.warning("taint not taken away yet", rule=name, error=str(error))
 
     async def _create(self, device: DeviceId) -> None:
         if self._collection is None or self._ledger.holder(device) is None:

@@ -11,9 +11,10 @@ import msgspec
 import structlog
 
 from driver.kube.backoff import Clock, SystemClock
-from driver.kube.errors import KubeError, NotFound
+from driver.kube.errors import NotFound
 from driver.kube.rest import Rest
 from driver.model.core import Pod
+from driver.model.errors import QuadrantError
 from driver.model.ids import ObjectKey
 from driver.model.names import LEADER_LABEL
 from driver.wire.decode import decode
@@ -68,7 +69,7 @@ class LeaderLabel:
             await self._write(self._pod.name, BORNE if bear else None)
             if bear:
                 await self._take_from_others()
-        except KubeError as error:
+        except QuadrantError as error:
             _log.warning("leader label not written", pod=str(self._pod), error=str(error))
             return
         self._borne = bear

@@ -279,6 +279,28 @@ async def test_a_held_device_is_tainted_until_it_is_released(server: ApiServer, 
     assert not server.objects.in_collection(RULES)
 
 
+async def test_a_device_that_cannot_be_tainted_now_holds_up_nothing(
+    server: ApiServer, rest: Rest
+) -> None:
+    """The taint of a device that was released is taken away; the other one follows in time."""
+    ledger = Ledger()
+    ledger.observe(convert(ResourceClaim, proposed(claim("c"), picked("gpu-0"))), 0.0)
+    held = HeldDevices(rest, RULES, ledger)
+    held.want([GPU_0])
+    await held.tend()
+    (rule,) = server.objects.in_collection(RULES)
+    held.put(convert(DeviceTaintRule, rule))
+    ledger.observe(convert(ResourceClaim, claim("c", version=11)), 1.0)
+    ledger.observe(convert(ResourceClaim, proposed(claim("d"), picked("gpu-1"))), 1.0)
+    held.want([DeviceId(GPU_0.driver, GPU_0.pool, "gpu-1")])
+    server.refuse(Refusal(403, "Forbidden"))
+    await held.tend()
+    assert not server.objects.in_collection(RULES)
+    await held.tend()
+    (rule,) = server.objects.in_collection(RULES)
+    assert rule["spec"]["deviceSelector"]["device"] == "gpu-1"
+
+
 def test_a_term_answers_only_between_its_beginning_and_its_deadline() -> None:
     """Not before the earlier answers are over, not past the renew deadline."""
     term = Term()
