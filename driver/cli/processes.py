@@ -73,7 +73,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         typer.Option(help="How the API server reaches them: https://HOST:PORT or service/NAME."),
     ] = list(_CONTROLLER.webhook_addresses),  # noqa: B006 - typer copies it
     certificates: Annotated[
-        str, typer.Option(help="Folder with tls.crt, tls.key and ca.crt; empty: made by ourselves.")
+        str, typer.Option(help="Folder with tls.crt and tls.key; empty: made by ourselves.")
     ] = _CONTROLLER.certificates,
     health_host: Annotated[
         str, typer.Option(help="Where probes and metrics are served, in plain HTTP.")

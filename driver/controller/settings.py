@@ -43,7 +43,7 @@ class ControllerSettings(
     # How the API server reaches the webhooks: "https://HOST:PORT", or "service/NAME" for a Service
     # in `namespace`. The certificate is made for all of them.
     webhook_addresses: tuple[str, ...] = ("https://127.0.0.1:9443",)
-    # A folder with tls.crt and tls.key (and ca.crt) given by others; empty: made by ourselves.
+    # A folder with tls.crt and tls.key given by others; empty: made by ourselves.
     certificates: str = ""
     # Plain HTTP for probes and metrics.
     health_host: str = "127.0.0.1"

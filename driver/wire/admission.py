@@ -11,12 +11,6 @@ from driver.wire.patch import Operation, document
 _EMPTY = msgspec.Raw(b"null")
 
 
-class UserInfo(ApiStruct, frozen=True, kw_only=True):
-    """Who makes the request."""
-
-    username: str = ""
-
-
 class AdmissionRequest(ApiStruct, frozen=True, kw_only=True):
     """One request under review; the objects stay raw until somebody needs them."""
 
@@ -26,7 +20,6 @@ class AdmissionRequest(ApiStruct, frozen=True, kw_only=True):
     name: str = ""
     sub_resource: str = ""
     dry_run: bool = False
-    user_info: UserInfo = UserInfo()
     object: msgspec.Raw = _EMPTY
     old_object: msgspec.Raw = _EMPTY
 

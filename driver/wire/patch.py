@@ -19,7 +19,6 @@ class Operation(_Op, total=False):
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 
 def pointer(*parts: str | int) -> str:
