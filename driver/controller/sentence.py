@@ -75,7 +75,7 @@ def _behind(second: Score, best: Score, policy: str) -> str:
     names = policy.split(",")
     pairs = zip((best, *best.then), (second, *second.then), strict=False)
     for place, (one, other) in enumerate(pairs):
-        behind = round(one.total - other.total, 4)
+        behind = round(one.total - other.total, 9)
         if behind:
             equal = f"equal by {', '.join(names[:place])}, " if place else ""
             by = f" by {names[place]}" if place else ""
@@ -84,5 +84,8 @@ def _behind(second: Score, best: Score, policy: str) -> str:
 
 
 def _points(points: float) -> str:
-    """At most four decimals: the smallest terms of our policies are that small."""
-    return f"{points:.4f}".rstrip("0").rstrip(".")
+    """Four decimals; where these say nothing, the nine by which scores are told apart."""
+    told = f"{points:.4f}"
+    if not float(told):
+        told = f"{round(points, 9) + 0.0:.9f}"
+    return told.rstrip("0").rstrip(".")

@@ -42,6 +42,18 @@ def test_small_terms_are_not_rounded_away() -> None:
     assert told([A], explanation) == "n/gpu-0 by p, score 99.9996 (a 100, b -0.0004)"
 
 
+def test_the_smallest_distance_is_no_tie() -> None:
+    """One free device more in the group is a millionth of a point: small, and yet the reason."""
+    explanation = Explanation(
+        policy="p",
+        score=Score((Term("a", 100.0), Term("left", -0.000004))),
+        runners_up=(RunnerUp((C,), Score((Term("a", 100.0), Term("left", -0.000005)))),),
+    )
+    assert told([A], explanation) == (
+        "n/gpu-0 by p, score 100 (a 100, left -0.000004); next n/gpu-2, 0.000001 behind"
+    )
+
+
 def test_first_fit_has_no_score() -> None:
     """Where nothing was scored, nothing is said of a score."""
     assert told([A], Explanation()) == "n/gpu-0 by first-fit"
