@@ -40,6 +40,13 @@ CASES = [
     ),
     (
         (
+            "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: c}],"
+            " resourceClaims: [{name: gpu, resourceClaim: y}]}}"
+        ),
+        r"\(Pod x\): spec.resourceClaims\[0\]: leads to no claim, or to two; expected either",
+    ),
+    (
+        (
             "{apiVersion: v1, kind: Pod, metadata: {name: x},"
             " spec: {containers: [{name: c, resources: {limits: {cpu: lots}}}]}}"
         ),
@@ -72,6 +79,10 @@ CASES = [
         f"{{{INVENTORY}, nodes: [{{name: a, memory: 12Q}}]}}",
         r"nodes\[0\].memory: quantity '12Q' cannot be read",
     ),
+    (
+        f"{{{INVENTORY}, nodes: [{{name: a, taints: [{{key: k, effect: Noschedule}}]}}]}}",
+        r"nodes\[0\].taints\[0\].effect: is 'Noschedule'; expected one of NoSchedule, Prefer",
+    ),
     (f"{{{INVENTORY}, nodes: [{{name: a}}, {{name: a}}]}}", r"nodes\[1\].name: 'a' is used twice"),
     (f"{{{INVENTORY}}}", r"\(Inventory\): .*missing required field nodes"),
     ("{apiVersion: v1, kind: Inventory, nodes: []}", r"apiVersion: is 'v1'; expected"),
@@ -102,4 +113,4 @@ def test_unknown_output(quadrant: Quadrant) -> None:
     """Called wrongly: exit status 2 and what is expected."""
     result = quadrant("simulate", "-f", TWO_BY_TWO, "-o", "xml")
     assert result.exit_code == 2
-    assert "expected table or json" in result.stderr
+    assert "expected table, json, html" in result.stderr

@@ -29,6 +29,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 _PODS = 110
 # What an inventory does not mention shall not be what a pod waits for.
 _PLENTY = whole(2**50)
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
 
@@ -114,17 +115,20 @@ def _node(document: Document, index: int, item: _Node) -> Node:
         }
     return Node(
         metadata=ObjectMeta(name=item.name, labels={_HOSTNAME: item.name, **item.labels}),
-        spec=_spec(item),
+        spec=NodeSpec(taints=tuple(_taints(document, index, item))),
         status=NodeStatus(allocatable=allocatable),
     )
 
 
-def _spec(item: _Node) -> NodeSpec:
-    return NodeSpec(
-        taints=tuple(
-            Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in item.taints
-        )
-    )
+def _taints(document: Document, index: int, item: _Node) -> Iterator[Taint]:
+    """A misspelt effect would be a taint that keeps nobody away."""
+    for place, taint in enumerate(item.taints):
+        if taint.effect not in _EFFECTS:
+            raise document.error(
+                f"nodes[{index}].taints[{place}].effect",
+                f"is {taint.effect!r}; expected one of {', '.join(_EFFECTS)}",
+            )
+        yield Taint(key=taint.key, value=taint.value, effect=taint.effect)
 
 
 def _amount(document: Document, field: str, text: str | float) -> Quantity:

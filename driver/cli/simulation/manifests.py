@@ -172,19 +172,28 @@ def _checked(document: Document) -> Document:
     if kind.closed and not document.exists:
         for path in unknown_in(kind.shape, document.raw):
             raise document.error(path.lstrip("."), f"is no field of {kind.api_version}")
-    _check_containers(document, found)
+    _check_pod(document, found)
     return _in_namespace(document) if kind.namespaced else document
 
 
-def _check_containers(document: Document, found: object) -> None:
+def _check_pod(document: Document, found: object) -> None:
+    """What a misspelt field would leave open: a pod without containers, an entry without a claim."""
     if isinstance(found, Pod):
-        place, spec = "spec.containers", found.spec
+        place, spec = "spec", found.spec
     elif isinstance(found, _Workload):
-        place, spec = "spec.template.spec.containers", found.spec.template.spec
+        place, spec = "spec.template.spec", found.spec.template.spec
     else:
         return
     if not spec.containers:
-        raise document.error(place, "is empty; expected at least one container")
+        raise document.error(f"{place}.containers", "is empty; expected at least one container")
+    for index, entry in enumerate(spec.resource_claims):
+        named = (entry.resource_claim_name, entry.resource_claim_template_name)
+        if sum(name is not None for name in named) != 1:
+            raise document.error(
+                f"{place}.resourceClaims[{index}]",
+                "leads to no claim, or to two; expected either resourceClaimName or "
+                "resourceClaimTemplateName",
+            )
 
 
 def _in_namespace(document: Document) -> Document:
