@@ -51,7 +51,7 @@ def controller(context: typer.Context) -> None:
 
 @app.command(add_help_option=False, context_settings=_PASS_ON)
 def node(context: typer.Context) -> None:
-    """Publish the GPUs of one node and prepare claims for its kubelet."""
+    """Publish the GPUs of one node, prepare claims for its kubelet."""
     from driver.cli import processes  # noqa: PLC0415
 
     processes.call("node", context.args)
@@ -102,7 +102,7 @@ def simulate(
         bool, typer.Option("--ascii", help="Draw with signs that every terminal has.")
     ] = False,
 ) -> None:
-    """Show where real manifests would go, without a cluster, and why.
+    """Show where manifests would go and why, without a cluster.
 
     The manifests go through the same admission, placement and commit code as in a cluster.
     docs/simulate.md describes the inventory file.
@@ -131,9 +131,9 @@ def snapshot(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print a cluster's state, as input for simulate: nodes, devices, claims, our pods.
+    """Print a cluster's state, as input for simulate.
 
-    Reads the cluster once and changes nothing. docs/simulate.md says what is in it.
+    That is nodes, devices, claims and our pods. Reads the cluster once and changes nothing. docs/simulate.md says what is in it.
     """
     from driver.cli import snapshot as command  # noqa: PLC0415
 
@@ -161,7 +161,7 @@ def explain(  # noqa: PLR0913 - one option for each thing that a cluster does no
         str, typer.Option(help="The controller's own weights, if it has any.")
     ] = "",
 ) -> None:
-    """Say why a pod or claim of a cluster has these devices, or why it has none.
+    """Say why a pod or claim has its devices, or why it has none.
 
     Reads the cluster once and changes nothing. docs/explain.md describes the parts.
     """

@@ -33,6 +33,13 @@ def test_help_of_the_processes_lists_their_settings(command: str) -> None:
     assert "--kubeconfig" in done.stdout
 
 
+def test_the_list_of_commands_cuts_no_sentence_off() -> None:
+    """What a command does fits its line, also in a terminal of 80 columns."""
+    done = _run("--help")
+    assert done.returncode == 0
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
 def test_a_missing_option_is_status_2() -> None:
     """A node plugin has to know its node."""
     done = _run("node")

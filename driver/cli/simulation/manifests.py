@@ -177,7 +177,7 @@ def _checked(document: Document) -> Document:
 
 
 def _check_pod(document: Document, found: object) -> None:
-    """What a misspelt field would leave open: a pod without containers, an entry without a claim."""
+    """A misspelt field would leave a pod without containers, or an entry without a claim."""
     if isinstance(found, Pod):
         place, spec = "spec", found.spec
     elif isinstance(found, _Workload):
