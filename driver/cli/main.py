@@ -133,7 +133,8 @@ def snapshot(
 ) -> None:
     """Print a cluster's state, as input for simulate.
 
-    That is nodes, devices, claims and our pods. Reads the cluster once and changes nothing. docs/simulate.md says what is in it.
+    That is nodes, devices, claims and our pods. Reads the cluster once and changes nothing.
+    docs/simulate.md says what is in it.
     """
     from driver.cli import snapshot as command  # noqa: PLC0415
 
