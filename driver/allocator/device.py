@@ -57,7 +57,7 @@ class PooledDevice:
         self.links = Links(device, published.spec.driver)
         self._selector_device: SelectorDevice | None = None
         self._judged: dict[str, _Judgement] = {}
-        self._attributes: dict[str, Values | None] = {}
+        self._attributes: dict[str, Values] = {}
         self._consumption: dict[tuple[object, ...], Mapping[str, Quantity] | None] = {}
 
     @property
@@ -124,9 +124,10 @@ class PooledDevice:
         """
         if name not in self._attributes:
             found = attributes.find(self.device, self.id.driver, name)
-            self._attributes[name] = (
-                None if found is None else attributes.values(found, name=name, of=self.id)
-            )
+            if found is None:
+                # Not kept: claims may name any number of attributes that no device has.
+                return None
+            self._attributes[name] = attributes.values(found, name=name, of=self.id)
         return self._attributes[name]
 
 

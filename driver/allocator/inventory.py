@@ -36,14 +36,11 @@ class _Members:
 
 
 class _Sight:
-    """What one node saw last, and what that rested on."""
+    """What one node with these labels saw last; dropped with the next change that it may see."""
 
-    __slots__ = ("labels", "pools", "stamp")
+    __slots__ = ("labels", "pools")
 
-    def __init__(
-        self, stamp: tuple[int, int], labels: Mapping[str, str], pools: tuple[Pool, ...]
-    ) -> None:
-        self.stamp = stamp
+    def __init__(self, labels: Mapping[str, str], pools: tuple[Pool, ...]) -> None:
         self.labels = labels
         self.pools = pools
 
@@ -64,8 +61,6 @@ class Inventory:
         # Pools by the one node that sees them, and those that more nodes may see.
         self._local: dict[str, dict[PoolId, None]] = {}
         self._wide: dict[PoolId, None] = {}
-        self._node_version: dict[str, int] = {}
-        self._wide_version = 0
         self._sights: dict[str, _Sight] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
 
@@ -120,14 +115,16 @@ class Inventory:
         The same objects as long as nothing the node sees has changed.
         """
         name, labels = node.metadata.name, node.metadata.labels
-        stamp = (self._node_version.get(name, 0), self._wide_version)
         sight = self._sights.get(name)
-        if sight is not None and sight.stamp == stamp and sight.labels == labels:
+        if sight is not None and sight.labels == labels:
             return sight.pools
         near = (*self._local.get(name, ()), *self._wide)
+        if not near:
+            # Nothing is kept: nodes without devices come and go under ever new names.
+            return ()
         seen = (self._pool(node, pool_id) for pool_id in near)
         pools = in_order(pool for pool in seen if pool is not None)
-        self._sights[name] = _Sight(stamp, labels, pools)
+        self._sights[name] = _Sight(labels, pools)
         return pools
 
     def find(self, device_id: DeviceId) -> PooledDevice | None:
@@ -172,7 +169,7 @@ class Inventory:
             self._forget(now, pool_id)
             self._local.setdefault(now, {})[pool_id] = None
         if pool_id in self._wide or (now is None and members.by_slice):
-            self._wide_version += 1
+            self._sights.clear()
             self._tell(None)
         else:
             for node_name in {before, now} - {None}:
@@ -187,7 +184,7 @@ class Inventory:
 
     def _forget(self, node_name: str, pool_id: PoolId) -> None:
         """The node may see the pool no longer, or otherwise than before."""
-        self._node_version[node_name] = self._node_version.get(node_name, 0) + 1
+        self._sights.pop(node_name, None)
         own = self._local.get(node_name)
         if own is not None:
             own.pop(pool_id, None)

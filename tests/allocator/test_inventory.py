@@ -1,5 +1,8 @@
 """The inventory sees what the slices of the moment say, and works nothing out twice."""
 
+import gc
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -158,3 +161,25 @@ def test_changes_add_up_to_what_the_slices_say(changes: list[ASlice | str]) -> N
             afresh = visible_pools(slices.values(), where, ALL_FEATURES)
             that_matter = tuple(pool for pool in afresh if pool.devices or not pool.usable)
             assert _shown(inventory.pools(where)) == _shown(that_matter)
+
+
+def test_nodes_that_came_and_went_leave_nothing_behind() -> None:
+    """An autoscaler gives every node a name of its own, for as long as the process lives."""
+    inventory = Inventory(ALL_FEATURES)
+
+    def come_and_go(first: int) -> None:
+        for number in range(first, first + 200):
+            published = slice_of(device("gpu-0"), name=f"s{number}", pool=f"p{number}")
+            inventory.put_slice(published.on(f"node-{number}").made)
+            assert inventory.pools(node(f"node-{number}"))
+            assert inventory.pools(node(f"without-devices-{number}")) == ()
+            inventory.remove_slice(f"s{number}")
+
+    come_and_go(0)
+    tracemalloc.start()
+    try:
+        come_and_go(1000)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 20_000
+    finally:
+        tracemalloc.stop()
