@@ -1,11 +1,10 @@
-"""What compiling a checked expression gives: one closure, and what it needs and reads."""
+"""What compiling a checked expression gives: one closure, and what it needs."""
 
 import msgspec
 
 from driver.selector.calls import compile_call
 from driver.selector.checked import Checked
 from driver.selector.compiler import Compiler, Rules
-from driver.selector.device import Read
 from driver.selector.frame import Run
 from driver.selector.loops import compile_fold
 from driver.selector.syntax import (
@@ -37,19 +36,14 @@ _RULES: Rules = {
 
 
 class Closure(msgspec.Struct, frozen=True):
-    """A compiled expression: how many variables a frame must hold, and what it reads.
-
-    `reads` is None when that cannot be bounded: the device as a whole is used as a value.
-    """
+    """A compiled expression, and how many variables a frame must hold."""
 
     run: Run
     variables: int
-    reads: frozenset[Read] | None
 
 
 def compile_node(node: Node, checked: Checked, *, counting: bool) -> Closure:
     """The closure of an expression. Raises `CompileError` where a constant part of it fails."""
     compiler = Compiler(checked, _RULES, counting=counting)
     run = compiler.compile(node).run
-    reads = None if compiler.reads_all else frozenset(compiler.reads)
-    return Closure(run, compiler.variables, reads)
+    return Closure(run, compiler.variables)

@@ -2,8 +2,7 @@
 
 Calls are compiled in `calls`, loops in `loops`; `closures` brings them together. Every node becomes
 one closure over the closures of its parts. With `counting` each charges what it costs; without, the
-program must be one whose cost is known to stay below the limit (see `worst`). On the way the
-compiler notes what of a device the expression reads.
+program must be one whose cost is known to stay below the limit (see `worst`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +11,6 @@ from typing import Any
 from driver.selector import access
 from driver.selector.checked import Checked
 from driver.selector.cost import LIST_CREATE, MAP_CREATE, STRUCT_CREATE
-from driver.selector.device import Read
 from driver.selector.errors import CelError
 from driver.selector.frame import Code, Frame, Run, constant
 from driver.selector.paths import Path, device_path, path_run
@@ -52,8 +50,6 @@ class Compiler:
         self.checked = checked
         self._rules = rules
         self.counting = counting
-        self.reads: set[Read] = set()
-        self.reads_all = False
         self.variables = 0
         self._scopes: list[dict[str, tuple[int, Run | None]]] = []
 
@@ -81,17 +77,7 @@ class Compiler:
 
     def device(self, path: Path) -> Code:
         """The code of a way into the device."""
-        self.note(path)
         return Code(self.charged(path_run(path), 1 + len(path)))
-
-    def note(self, path: Path) -> None:
-        """Remember that this part of the device is read."""
-        if not path:
-            self.reads_all = True
-        elif path[0] in ("attributes", "capacity"):
-            self.reads.add((*path, None, None)[:3])
-        else:
-            self.reads.add(path)
 
     def if_present(self, run: Callable[[Frame], Optional]) -> Code:
         """An optional step into a value, which only costs when there is something."""
@@ -144,7 +130,6 @@ class Compiler:
         path = self.path(node.operand)
         if path is None or len(path) == len(("attributes", "domain", "name")):
             return self.compile(node.operand).run
-        self.note((*path, node.field))
         return self.charged(path_run(path), len(path) + (not node.test))
 
     # Literals

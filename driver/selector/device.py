@@ -4,15 +4,9 @@ Names without a domain are in the driver's. A device with an attribute that cann
 broken: every expression fails on it, so the error is kept and raised when it is asked for.
 """
 
-from collections.abc import Hashable
-
 from driver.model.resourceslice import Device, DeviceAttribute
 from driver.selector.errors import CelError
 from driver.selector.functions import quantity, semver
-
-# What a program reads: ("attributes", domain, name), with None for all domains or all names;
-# ("driver",) and ("allowMultipleAllocations",) for the two plain fields.
-Read = tuple[str | None, ...]
 
 Names = dict[str, object]
 
@@ -29,7 +23,7 @@ class Domains(dict[str, Names]):
 class SelectorDevice:
     """One device as selectors see it; it never changes."""
 
-    __slots__ = ("_prints", "attributes", "broken", "capacity", "driver", "largest", "view")
+    __slots__ = ("attributes", "broken", "capacity", "driver", "largest", "view")
 
     def __init__(self, driver: str, device: Device) -> None:
         self.driver = driver
@@ -37,16 +31,12 @@ class SelectorDevice:
         self.attributes = Domains()
         self.capacity = Domains()
         self.largest = len(driver)
-        self._prints: dict[Read, Hashable] = {}
         for name, attribute in device.attributes.items():
-            self._put("attributes", self.attributes, name, attribute)
+            self._put(name, attribute)
         for name, capacity in device.capacity.items():
             domain, short = self._split(name)
             self.capacity.setdefault(domain, {})[short] = quantity.of_model(capacity.value)
-            self._prints["capacity", domain, short] = (capacity.value.nano, capacity.value.format)
         shareable = bool(device.allow_multiple_allocations)
-        self._prints["driver",] = driver
-        self._prints["allowMultipleAllocations",] = shareable
         # The device as a value of the language: a map, as in the scheduler.
         self.view: Names = {
             "driver": driver,
@@ -60,32 +50,18 @@ class SelectorDevice:
         """The device of this driver. Never raises: what cannot be read is raised on use."""
         return cls(driver, device)
 
-    def print_of(self, read: Read) -> Hashable:
-        """A value that is the same for two devices exactly if this read is."""
-        found = self._prints.get(read)
-        if found is None and None in read:
-            kind, domain = read[0], read[1]
-            found = frozenset(
-                (key, value)
-                for key, value in self._prints.items()
-                if key[0] == kind and domain in (None, key[1]) and None not in key
-            )
-            self._prints[read] = found
-        return found
-
     def _split(self, name: str) -> tuple[str, str]:
         domain, slash, short = name.partition("/")
         return (domain, short) if slash else (self.driver, name)
 
-    def _put(self, kind: str, into: Domains, name: str, attribute: DeviceAttribute) -> None:
+    def _put(self, name: str, attribute: DeviceAttribute) -> None:
         domain, short = self._split(name)
         try:
             value = _value(attribute)
         except CelError as error:
             self.broken = self.broken or f"attribute {name}: {error}"
             return
-        into.setdefault(domain, {})[short] = value
-        self._prints[kind, domain, short] = attribute
+        self.attributes.setdefault(domain, {})[short] = value
         parts = value if isinstance(value, list) else [value]
         sizes = [len(part) for part in parts if isinstance(part, str)]
         self.largest = max(self.largest, len(parts), *sizes)

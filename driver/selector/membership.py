@@ -19,7 +19,6 @@ def compile_in(compiler: Compiler, node: Call) -> Code | None:
         if not isinstance(left.value, str):
             return None
         name, domain = left.value, path_run(path)
-        compiler.note((*path, name))
         return Code(compiler.charged(lambda f: name in domain(f), 2 + _DOMAIN_PATH))  # type: ignore[operator]
     if not isinstance(right, ListNode):
         return None

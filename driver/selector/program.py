@@ -4,14 +4,14 @@ Source of the rules: `k8s.io/dynamic-resource-allocation/cel` as the scheduler u
 environment for stored expressions and the run time cost limit; no limit on the length.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
 from driver.model.errors import TooDearError
 from driver.selector.checker import check
 from driver.selector.closures import compile_node
-from driver.selector.device import Read, SelectorDevice
+from driver.selector.device import SelectorDevice
 from driver.selector.errors import AbortError, CelError, CompileError, EvaluationError
 from driver.selector.frame import Frame, Run
 from driver.selector.parser import MAX_DEPTH, parse
@@ -37,9 +37,6 @@ class Expression:
         self._quick: Run | None = None
         if is_cheap(node, checked):
             self._quick = compile_node(node, checked, counting=False).run
-        # What it reads of a device; None when that cannot be bounded.
-        self.reads: frozenset[Read] | None = counted.reads
-        self._order = () if self.reads is None else tuple(sorted(self.reads, key=str))
 
     def value(self, device: SelectorDevice) -> object:
         """What it gives for the device, as `values` describes. Raises `EvaluationError`."""
@@ -69,12 +66,6 @@ class Expression:
         except (AbortError, RecursionError) as error:
             raise EvaluationError(str(error)) from error
         return frame.cost
-
-    def key(self, device: SelectorDevice) -> Hashable:
-        """Equal for two devices only if this gives the same on both, error or not."""
-        if device.broken is not None or self.reads is None:
-            return device.broken, device.print_of(("driver",)), *map(device.print_of, _EVERYTHING)
-        return tuple([device.print_of(read) for read in self._order])
 
 
 class Program(Expression):
@@ -116,11 +107,6 @@ def _decided(result: object) -> bool:
 
 
 _CHARACTERS_A_UNIT = 16
-_EVERYTHING: tuple[Read, ...] = (
-    ("allowMultipleAllocations",),
-    ("attributes", None, None),
-    ("capacity", None, None),
-)
 
 T = TypeVar("T", bound=Expression)
 

@@ -1,4 +1,4 @@
-"""What a program sees of a device, what it fails on, and what it reads."""
+"""What a program sees of a device, and what it fails on."""
 
 from typing import Any
 
@@ -50,51 +50,6 @@ def test_allow_multiple_allocations_defaults_to_false() -> None:
     program = compile_selector("device.allowMultipleAllocations")
     assert not program.matches(device())
     assert program.matches(device(allowMultipleAllocations=True))
-
-
-@pytest.mark.parametrize(
-    ("expression", "reads"),
-    [
-        ('device.driver == "d"', {("driver",)}),
-        (f"{A}.m == 1 && {A}['n'] == 2", {("attributes", "d", "m"), ("attributes", "d", "n")}),
-        (f'has({A}.m) || "n" in {A}', {("attributes", "d", "m"), ("attributes", "d", "n")}),
-        (f"{A}.?m.hasValue()", {("attributes", "d", "m")}),
-        ("has(device.driver)", {("driver",)}),
-        (f"cel.bind(a, {A}, a.m == 1)", {("attributes", "d", None)}),
-        ("device.attributes.exists(d, d == 'x')", {("attributes", None, None)}),
-        ("device.capacity['d'].memory.isInteger()", {("capacity", "d", "memory")}),
-        ("[1].exists(device, device == 1)", set()),
-        ("cel.bind(d, device, d.driver == 'd')", None),
-    ],
-)
-def test_what_is_read_is_known(expression: str, reads: set[tuple[str | None, ...]] | None) -> None:
-    """A program tells which parts of a device its answer depends on."""
-    found = compile_selector(expression).reads
-    assert (None if found is None else set(found)) == reads
-
-
-def test_keys_tell_apart_what_the_program_can() -> None:
-    """Devices that differ in what is read have different keys; others share one."""
-    program = compile_selector(f"{A}.m == 1")
-    one, same = (
-        device(attributes={"m": {"int": 1}}),
-        device(attributes={"m": {"int": 1}, "n": {"int": 2}}),
-    )
-    assert program.key(one) == program.key(same)
-    others = [{"bool": True}, {"int": 2}, {"string": "1"}, {"ints": [1]}]
-    keys = {program.key(device(attributes={"m": other})) for other in others} | {
-        program.key(device())
-    }
-    assert len(keys | {program.key(one)}) == len(others) + 2
-
-
-def test_keys_of_whole_domains() -> None:
-    """A program that reads a domain sees every name in it, and none outside."""
-    program = compile_selector(f"{A}.exists(k, k == 'm')")
-    one = device(attributes={"m": {"int": 1}})
-    assert program.key(one) == program.key(device(attributes={"m": {"int": 1}, "e/n": {"int": 1}}))
-    assert program.key(one) != program.key(device(attributes={"m": {"int": 1}, "n": {"int": 1}}))
-    assert program.key(one) != program.key(device("e", attributes={"m": {"int": 1}}))
 
 
 def test_expressions_of_any_type_have_a_value() -> None:
