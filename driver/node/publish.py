@@ -171,22 +171,3 @@ class Publisher:
                 "the API server drops part of the devices: their features are off there",
                 fields=dropped,
             )
-
-
-async def decommission(rest: Rest, *, driver: str, node: str) -> int:
-    """Take the node's slices away, when its driver is to be gone for good; how many there were.
-
-    Raises KubeError. A plugin that still runs would put them back: end it first.
-    """
-    selector = {"fieldSelector": f"spec.nodeName={node},spec.driver={driver}"}
-    names = [
-        decode(ResourceSlice, raw).metadata.name
-        async for page in rest.pages(SLICES, params=selector)
-        for raw in page.items or ()
-    ]
-    for name in names:
-        try:
-            await rest.delete(f"{SLICES}/{name}")
-        except NotFound:
-            continue
-    return len(names)

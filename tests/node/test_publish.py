@@ -12,7 +12,7 @@ import structlog
 from driver.kube.rest import Rest
 from driver.model.resourceslice import Device
 from driver.node.device import device
-from driver.node.publish import SLICES, Publisher, decommission
+from driver.node.publish import SLICES, Publisher
 from driver.node.simulated import cards
 from driver.node.turn import Turn
 from tests.kube.apiserver import ApiServer
@@ -189,15 +189,3 @@ def test_turns_go_to_the_newer_and_come_back_when_it_is_gone(tmp_path: Path) -> 
     new.close()
     assert old.mine()
     old.close()
-
-
-async def test_decommission_takes_all_slices_of_the_node_away(server: ApiServer) -> None:
-    """And nobody else's."""
-    async with publishing(server, T4S):
-        await until(lambda: names(server) == WHOLE_POOL)
-    spec = {"driver": DRIVER, "nodeName": "n2", "pool": {"name": "n2"}, "devices": []}
-    server.put(SLICES, {"metadata": {"name": "b"}, "spec": spec})
-    async with server.session() as session:
-        assert await decommission(Rest(session), driver=DRIVER, node=NODE) == 1
-        assert await decommission(Rest(session), driver=DRIVER, node=NODE) == 0
-    assert [item["metadata"]["name"] for item in slices(server)] == ["b"]
