@@ -5,7 +5,6 @@ those that have binding conditions last, slices by name, devices as listed; only
 generation, only complete and valid pools. Knows nothing of claims or of what is in use.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from driver.allocator.device import PooledDevice
@@ -124,17 +123,6 @@ class Pool:
                 if device in here:
                     found.append((position, device, None))
         return tuple(found), spent
-
-
-def visible_pools(
-    slices: Iterable[ResourceSlice], node: Node, features: Features
-) -> tuple[Pool, ...]:
-    """All pools of the given slices that the node sees, in the order they are tried."""
-    by_pool: defaultdict[PoolId, list[Published]] = defaultdict(list)
-    for one in slices:
-        by_pool[PoolId(one.spec.driver, one.spec.pool.name)].append(Published(one, features))
-    seen = (pool_on(node, pool_id, members, features) for pool_id, members in by_pool.items())
-    return in_order(pool for pool in seen if pool is not None)
 
 
 def in_order(pools: Iterable[Pool]) -> tuple[Pool, ...]:

@@ -6,6 +6,7 @@ from driver.controller.held import HeldDevices
 from driver.controller.placement import Placement
 from driver.controller.proposal import Proposal
 from driver.controller.sentence import told
+from driver.controller.telling import subject
 from driver.kube.events import Recorder, Subject
 from driver.model.ids import DeviceId
 
@@ -29,14 +30,14 @@ class Aftermath:
             result.device_id() for result in ruling.results if result.driver == self._cluster.driver
         ]
         note = told(devices, ruling.explanation)
-        for subject in self._subjects(proposal):
-            self._events.record(subject, "DevicesChosen", note, action="Allocate")
+        for told_on in self._subjects(proposal):
+            self._events.record(told_on, "DevicesChosen", note, action="Allocate")
 
     def denied(self, proposal: Proposal, ruling: Deny) -> None:
         """Tell why, and nominate a node that fits (rule 9)."""
-        for subject in self._subjects(proposal):
+        for told_on in self._subjects(proposal):
             self._events.record(
-                subject, "DevicesRefused", ruling.reason, action="Allocate", warning=True
+                told_on, "DevicesRefused", ruling.reason, action="Allocate", warning=True
             )
         pod = self._cluster.pod_of(proposal.claim)
         if pod is not None:
@@ -59,13 +60,5 @@ class Aftermath:
         ]
         pod = self._cluster.pod_of(proposal.claim)
         if pod is not None:
-            subjects.append(
-                Subject(
-                    api_version="v1",
-                    kind="Pod",
-                    namespace=pod.metadata.namespace,
-                    name=pod.metadata.name,
-                    uid=pod.metadata.uid,
-                )
-            )
+            subjects.append(subject(pod))
         return subjects

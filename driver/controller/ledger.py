@@ -163,10 +163,6 @@ class Ledger:
                 return self._committed[hold.uid]
         return None
 
-    def committed(self, uid: ClaimUid) -> Commitment | None:
-        """The claim's allocation as last seen."""
-        return self._committed.get(uid)
-
     def seen(self, uid: ClaimUid) -> int:
         """The newest version of the claim that is known; 0 when none is."""
         return self._newest(uid)

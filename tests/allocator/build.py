@@ -3,6 +3,7 @@
 Builders are frozen; every `with_…` returns a changed copy.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Self
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from driver.allocator.allocate import allocate
 from driver.allocator.inventory import Inventory
 from driver.allocator.outcome import Allocated, Unsatisfiable
-from driver.allocator.pools import visible_pools
+from driver.allocator.pools import Pool, Published, in_order, pool_on
 from driver.allocator.problem import Problem
 from driver.model.allocation import DeviceUse, Features
 from driver.model.api import ObjectMeta, Toleration
@@ -24,7 +25,7 @@ from driver.model.deviceclass import (
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from driver.model.ids import DeviceId
+from driver.model.ids import DeviceId, PoolId
 from driver.model.names import DRIVER, MEMORY, NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
 from driver.model.quantity import parse
 from driver.model.resourceclaim import (
@@ -342,3 +343,14 @@ def allocate_names(inventory: Inventory, *claims: AClaim) -> list[str]:
     """What first fit gives the claims on the node."""
     asked = replace(problem((), *claims), pools=inventory.pools(node()))
     return chosen(allocate(asked))
+
+
+def visible_pools(
+    slices: Iterable[ResourceSlice], where: Node, features: Features
+) -> tuple[Pool, ...]:
+    """All pools of the slices that the node sees, worked out afresh, in the order of trial."""
+    by_pool: defaultdict[PoolId, list[Published]] = defaultdict(list)
+    for one in slices:
+        by_pool[PoolId(one.spec.driver, one.spec.pool.name)].append(Published(one, features))
+    seen = (pool_on(where, pool_id, members, features) for pool_id, members in by_pool.items())
+    return in_order(pool for pool in seen if pool is not None)

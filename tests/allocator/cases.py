@@ -12,7 +12,6 @@ import msgspec
 
 from driver.allocator.allocate import allocate
 from driver.allocator.outcome import Allocated, Unsatisfiable
-from driver.allocator.pools import visible_pools
 from driver.allocator.problem import Problem
 from driver.model.allocation import DeviceUse, Features
 from driver.model.core import Node
@@ -23,6 +22,7 @@ from driver.model.quantity import Quantity, parse
 from driver.model.resourceclaim import AllocationResult, ResourceClaim
 from driver.model.resourceslice import ResourceSlice
 from driver.wire.decode import convert
+from tests.allocator.build import visible_pools
 
 Raw = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from driver.allocator.inventory import Inventory
-from driver.allocator.pools import Pool, visible_pools
+from driver.allocator.pools import Pool
 from driver.model.api import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from driver.model.ids import DeviceId
 from driver.model.names import DRIVER
@@ -23,6 +23,7 @@ from tests.allocator.build import (
     request,
     slice_of,
     taint_rule,
+    visible_pools,
 )
 
 
