@@ -274,7 +274,9 @@ def _last_used(item: ResourceClaimTemplate) -> datetime:
     """When it was last used or, where that cannot be read, created."""
     for text in (item.metadata.annotations.get(LAST_USED), item.metadata.creation_timestamp):
         try:
-            return datetime.fromisoformat(text or "")
+            at = datetime.fromisoformat(text or "")
         except ValueError:
             continue
+        # People write annotations too, some without a zone; times of the API are in UTC.
+        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return datetime.min.replace(tzinfo=UTC)

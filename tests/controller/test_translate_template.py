@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from driver.controller import translate_template
 from driver.controller.cards import Card, cards
@@ -235,6 +236,19 @@ def stored(
             labels={names.TEMPLATE_LABEL: "true"} if label else {},
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [("2026-11-30", True), ("2026-11-30T11:30:00", False), ("yesterday", True), ("", True)],
+)
+def test_a_time_that_somebody_wrote_is_no_fault(text: str, *, old: bool) -> None:
+    """Whoever may create a template can write any; a leader that fell over one would not lead."""
+    made = stored("t", 0)
+    written = {translate_template.LAST_USED: text}
+    item = replace(made, metadata=replace(made.metadata, annotations=written))
+    assert bool(translate_template.unused([item], [], NOW)) == old
+    assert translate_template.touch_due(item, NOW)
 
 
 def user(name: str, namespace: str = "team") -> Pod:
