@@ -76,7 +76,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         str, typer.Option(help="Folder with tls.crt and tls.key; empty: made by ourselves.")
     ] = _CONTROLLER.certificates,
     health_host: Annotated[
-        str, typer.Option(help="Where probes and metrics are served, in plain HTTP.")
+        str, typer.Option(help="Where the kubelet's probes are answered, in plain HTTP.")
     ] = _CONTROLLER.health_host,
     health_port: Annotated[int, typer.Option()] = _CONTROLLER.health_port,
     log_level: LogLevel = "info",

@@ -45,7 +45,7 @@ class ControllerSettings(
     webhook_addresses: tuple[str, ...] = ("https://127.0.0.1:9443",)
     # A folder with tls.crt and tls.key given by others; empty: made by ourselves.
     certificates: str = ""
-    # Plain HTTP for probes and metrics.
+    # Plain HTTP for the kubelet's probes.
     health_host: str = "127.0.0.1"
     health_port: int = 8080
 

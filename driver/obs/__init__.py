@@ -1,1 +1,1 @@
-"""What an operator sees of a running process: logs, metrics, health."""
+"""What an operator sees of a running process: logs and health."""

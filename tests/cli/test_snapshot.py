@@ -124,6 +124,7 @@ def secretive() -> Listing:
     asked = request(mebi=7500, selectors=[cel])
     on = f"{SECRET}-host-2"
     labels = {"kubernetes.io/hostname": on, f"{SECRET}.com/team": SECRET, "rank": "7"}
+    labels[f"{SECRET}-k8s.io/team"] = "1"
     tainted = [{"key": "dedicated", "value": SECRET, "effect": "NoSchedule"}]
     tolerates = [{"key": "dedicated", "operator": "Equal", "value": SECRET}]
     claims = (

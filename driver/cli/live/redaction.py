@@ -288,7 +288,7 @@ class Redaction:
 
     def _key(self, key: str) -> str:
         domain, slash, _ = key.partition("/")
-        public = key.startswith("metadata.") or (slash and domain.endswith(_PUBLIC_DOMAINS))
+        public = key.startswith("metadata.") or (slash and _is_public(domain))
         return key if public else self._label(key)
 
     def _label_value(self, value: str) -> str:
@@ -318,6 +318,11 @@ def _serials(items: list[Raw]) -> Iterator[str]:
                 for name, value in (device.get("attributes") or {}).items():
                     if _is_serial(name) and value.get("string"):
                         yield value["string"]
+
+
+def _is_public(domain: str) -> bool:
+    """One of the public domains or below it; `acme-k8s.io` is somebody's own."""
+    return any(domain == public or domain.endswith(f".{public}") for public in _PUBLIC_DOMAINS)
 
 
 def _is_serial(attribute: str) -> bool:

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from driver.cli.live.listing import Listing
 from driver.controller.cluster import Cluster
+from driver.controller.commit import unallocated
 from driver.controller.planner import Planner
 from driver.controller.podqueue import turn
 from driver.controller.policies import Defaults
 from driver.model import names
 from driver.model.core import Pod
 from driver.model.errors import QuadrantError
-from driver.model.resourceclaim import ResourceClaim, ResourceClaimStatus
 from driver.policy.registry import BUILT_IN, Registry
 
 _NOW = 0.0
@@ -57,7 +57,7 @@ def view(
         cluster.inventory.put_taint_rule(rule)
     for claim in listing.claims:
         undone = claim.metadata.uid in undone_claims
-        cluster.put_claim(without_allocation(claim) if undone else claim, _NOW)
+        cluster.put_claim(unallocated(claim) if undone else claim, _NOW)
     for pod in listing.pods:
         cluster.put_pod(unplaced(pod) if pod.metadata.uid == undone_pod else pod)
     return cluster
@@ -78,11 +78,6 @@ def expect_nominated(cluster: Cluster, *, but: str = "") -> None:
             continue
         if plan is not None:
             planner.nominate(pod, plan)
-
-
-def without_allocation(claim: ResourceClaim) -> ResourceClaim:
-    """The claim as it was asked for."""
-    return replace(claim, status=ResourceClaimStatus())
 
 
 def unplaced(pod: Pod) -> Pod:
