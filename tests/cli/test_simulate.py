@@ -197,6 +197,23 @@ spec:
     assert "too little cpu is left" in pending["reason"]
 
 
+def test_a_pod_that_asks_for_no_card_is_told(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """A misspelt resource is placed anywhere, without a card: that must not go unseen."""
+    pod = """
+apiVersion: v1
+kind: Pod
+metadata: {name: typo}
+spec:
+  containers: [{name: main, resources: {limits: {nvidia.com/gpus: 1}}}]
+"""
+    report = _report(quadrant, TWO_BY_TWO / "inventory.yaml", file(pod))
+    assert report["warnings"] == [
+        "pod typo asks for no card of this driver; a misspelt field looks the same"
+    ]
+
+
 def test_what_placement_does_not_depend_on_is_counted(
     quadrant: Quadrant, file: Callable[[str], Path]
 ) -> None:

@@ -104,10 +104,9 @@ CALLS: dict[tuple[str, str], tuple[tuple[str, ...], int, list[Right]]] = {
     ("driver/admission/rotation.py", "create"): ((CONTROLLER,), 1, []),
     ("driver/node/publish.py", "watch"): ((NODE,), 1, watched(RESOURCE_API, "resourceslices")),
     ("driver/node/publish.py", "get"): ((NODE,), 1, rights("", "nodes", "get")),
-    ("driver/node/publish.py", "list"): ((NODE,), 1, claims("list", "resourceslices")),
     ("driver/node/publish.py", "create"): ((NODE,), 1, claims("create", "resourceslices")),
     ("driver/node/publish.py", "patch"): ((NODE,), 1, claims("patch", "resourceslices")),
-    ("driver/node/publish.py", "delete"): ((NODE,), 2, claims("delete", "resourceslices")),
+    ("driver/node/publish.py", "delete"): ((NODE,), 1, claims("delete", "resourceslices")),
     ("driver/node/run.py", "get"): ((NODE,), 1, claims("get", "resourceclaims")),
 }  # fmt: skip
 

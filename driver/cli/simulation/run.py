@@ -41,6 +41,7 @@ def simulate(manifests: Manifests, rules: Rules) -> Report:
     ]
     placements = tuple(one for one in outcomes if isinstance(one, Placement))
     pending = tuple(one for one in outcomes if isinstance(one, PendingPod))
+    warnings += _without_cards(placements)
     cards = card_uses(world)
     return Report(
         kubernetes=rules.release.name,
@@ -91,6 +92,15 @@ def _skipped(kinds: Mapping[str, int]) -> Iterator[str]:
     for kind, number in sorted(kinds.items()):
         objects = "1 object" if number == 1 else f"{number} objects"
         yield f"{objects} of kind {kind} skipped: the simulation does not look at them"
+
+
+def _without_cards(placements: Sequence[Placement]) -> Iterator[str]:
+    """A misspelt resource must not pass for a pod that has all it asked for."""
+    pods = [one.pod for one in placements if not one.devices]
+    if pods:
+        ask = f"pod {pods[0]} asks" if len(pods) == 1 else f"{len(pods)} pods ask"
+        example = f" (such as {pods[0]})" if len(pods) > 1 else ""
+        yield f"{ask} for no card of this driver{example}; a misspelt field looks the same"
 
 
 def _play(world: World, raw: Raw, warnings: list[str]) -> Placement | PendingPod:
