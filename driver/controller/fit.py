@@ -103,7 +103,7 @@ def _not_selected(wanted: Demands, node: Node) -> Unfit | None:
                 f"the pod's nodeSelector wants label {key}={value}",
                 f"label node {name} so, or widen the nodeSelector",
             )
-    if wanted.affinity is not None and not _selects(wanted.affinity, node):
+    if wanted.affinity is not None and not may_select(wanted.affinity, node):
         return Unfit(
             "the pod's required node affinity selects other nodes",
             f"widen the affinity so that it selects node {name}",
@@ -111,11 +111,12 @@ def _not_selected(wanted: Demands, node: Node) -> Unfit | None:
     return None
 
 
-def _selects(selector: NodeSelector, node: Node) -> bool:
+def may_select(selector: NodeSelector, node: Node) -> bool:
+    """Whether the selector selects the node, as far as it is understood here."""
     try:
         return selects(selector, node)
     except AllocationError:
-        # An operator of a newer Kubernetes.
+        # An operator of a newer Kubernetes; the scheduler will know.
         return True
 
 

@@ -10,11 +10,10 @@ from collections.abc import Hashable, Iterable, Iterator
 import msgspec
 
 from driver.allocator.allocate import allocate
-from driver.allocator.nodes import selects
 from driver.allocator.outcome import Allocated, Unsatisfiable, choice, node_view
 from driver.allocator.problem import Problem
 from driver.controller.cluster import Cluster
-from driver.controller.fit import unfit
+from driver.controller.fit import may_select, unfit
 from driver.controller.kinds import Kinds, Makes
 from driver.controller.question import Question, problem
 from driver.model.allocation import Score
@@ -170,7 +169,7 @@ class Verdicts:
         why_not = unfit(self.question.demands, node, self._cluster.occupancy.on(node.metadata.name))
         if why_not is not None:
             return Misfit(why_not.reason, why_not.remedy)
-        if not all(_selects(self.question, node)):
+        if not all(may_select(selector, node) for selector in self.question.bound_to):
             return Misfit("another claim of the pod can only be used on other nodes")
         return self._by_devices(node)
 
@@ -205,15 +204,6 @@ class Verdicts:
         if not asked.claims:
             return Allocated(allocations=())
         return allocate(asked, objective=self._objective)
-
-
-def _selects(question: Question, node: Node) -> Iterator[bool]:
-    for selector in question.bound_to:
-        try:
-            yield selects(selector, node)
-        except AllocationError:
-            # An operator of a newer Kubernetes; the scheduler will know.
-            yield True
 
 
 def _lack(outcome: Unsatisfiable) -> str:
