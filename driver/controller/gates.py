@@ -91,6 +91,8 @@ class Gates:
         self._queue.drop(uid)
         self._lifted.discard(uid)
         self._failing.pop(uid, None)
+        for parked in self._parked.values():
+            parked.discard(uid)
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """A claim was added or has changed: somebody may have waited for it."""

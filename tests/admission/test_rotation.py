@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from driver.admission import authority as making
+from driver.admission.authority import CertificateError
 from driver.admission.certificates import CERTIFICATE_FILE, ServingCertificate
 from driver.admission.rotation import OwnCertificates
 from driver.kube.errors import Forbidden
@@ -100,6 +101,16 @@ async def test_empty_secret(cluster: ApiServer, rest: Rest, tmp_path: Path) -> N
     metadata = {"name": "quadrant-authority", "namespace": "quadrant-system"}
     cluster.put(SECRETS, {"metadata": metadata})
     assert await replica(rest, tmp_path).ensure(START) == current(cluster)
+
+
+async def test_spoilt_secret(cluster: ApiServer, rest: Rest, tmp_path: Path) -> None:
+    """It is told apart from our own faults, so that what is served can be kept meanwhile."""
+    await replica(rest, tmp_path).ensure(START)
+    secret = cluster.get(SECRETS, "quadrant-authority", "quadrant-system")
+    data = secret["data"] | {"ca.crt": base64.b64encode(b"spoilt").decode()}
+    cluster.put(SECRETS, secret | {"data": data})
+    with pytest.raises(CertificateError, match="cannot be read"):
+        await replica(rest, tmp_path).ensure(START)
 
 
 @pytest.mark.parametrize("reason", ["age", "other hosts", "key is gone"])
