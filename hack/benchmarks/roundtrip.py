@@ -126,7 +126,7 @@ def _hook(made: Stage, rest: Rest) -> CommitHook:
         cluster,
         term=term,
         claims=ClaimWriter(rest),
-        strangers=Strangers(rest, cluster),
+        strangers=Strangers(rest, cluster, clock=lambda: made.now),
         aftermath=Aftermath(cluster, placement, HeldDevices(rest, None, cluster.ledger), events),
         clock=lambda: made.now,
     )
