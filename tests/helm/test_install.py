@@ -37,7 +37,7 @@ folder = "/var/run/secrets/kubernetes.io/serviceaccount"
 tls = ssl.create_default_context(cafile=folder + "/ca.crt")
 tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
 spec = {"driver": sys.argv[1], "nodeName": sys.argv[2], "devices": [],
-        "pool": {"name": "probe", "generation": 1, "resourceSliceCount": 2}}
+        "pool": {"name": sys.argv[3], "generation": 1, "resourceSliceCount": 2}}
 body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
         "metadata": {"generateName": "probe-"}, "spec": spec}
 host = os.environ["KUBERNETES_SERVICE_HOST"] + ":" + os.environ["KUBERNETES_SERVICE_PORT"]
@@ -103,21 +103,23 @@ def test_pods_get_cards(release: Release) -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "own", "answer"),
+    ("driver", "own_node", "own_pool", "answer"),
     [
-        ("gpu.quadrant.dev", True, "201"),
-        ("gpu.quadrant.dev", False, "may write the slices of that node only"),
-        ("gpu.example.com", True, "may write slices of the driver gpu.quadrant.dev only"),
+        ("gpu.quadrant.dev", True, True, "201"),
+        ("gpu.quadrant.dev", False, True, "may write the slices of that node only"),
+        ("gpu.quadrant.dev", True, False, "may write the pool of that name only"),
+        ("gpu.example.com", True, True, "may write slices of the driver gpu.quadrant.dev only"),
     ],
 )
 def test_a_plugin_is_bound_to_its_node(
-    release: Release, driver: str, own: bool, answer: str
+    release: Release, driver: str, *, own_node: bool, own_pool: bool, answer: str
 ) -> None:
-    """With its own token it can write slices of its own node and driver, and no other."""
+    """With its own token it can write slices of its own node, pool and driver, and no other."""
     name, plugin = next(iter(release.pods(PLUGINS).items()))
     here = plugin["spec"]["nodeName"]
     (there,) = {node["name"] for node in release.state["nodes"]} - {here}
-    python = ("/opt/quadrant/bin/python", "-c", _PROBE, driver, here if own else there)
+    node, pool = (here if own else there for own in (own_node, own_pool))
+    python = ("/opt/quadrant/bin/python", "-c", _PROBE, driver, node, pool)
     assert answer in release.kubectl("-n", NAMESPACE, "exec", name, "--", *python)
 
 
