@@ -1,66 +1,96 @@
-"""fragmentation: the choice that least raises what the usual requests cannot use.
+"""fragmentation: the choice that least spoils free capacity for the usual requests.
 
-Source: fragmentation gradient descent, "Beware of Fragmentation", USENIX ATC 2023. Free capacity of
-a node is unusable for a request when the node cannot run the request at all, or where a device has
-less left than the request takes of one.
+A node's free capacity counts for less when the usual requests cannot use it now
+(`fragmentation_loss`), and when something would be left over after more of them
+(`fragmentation_ahead`). What runs short for requests that depend on it (`fragmentation_scarcity`)
+is priced by who knows what the whole cluster has left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+
+import msgspec
 
 from driver.model.allocation import Score, Term
 from driver.policy import fullness
-from driver.policy.mix import UNKNOWN, Mix, Shape
-from driver.policy.view import Choice, NodeView
+from driver.policy.fragmentation_outlook import Outlook, Spoilt
+from driver.policy.fragmentation_wants import UNBOUNDED, Room, make, milli_free, wants
+from driver.policy.mix import UNKNOWN, Mix
+from driver.policy.view import Choice, DeviceView, NodeView
 
-# Differences below a twenty-fifth of a device count as none: on the published trace, exact values
-# place worse, because noise then decides instead of the order of the devices.
-_STEP = 0.04
-_EPSILON = 1e-9
+# What cannot be used now counts half of what is left over in the end.
+_UNUSABLE_WEIGHT = 0.5
+# Scores are in percent of a device, everything else in thousandths.
+PERCENT = 0.1
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """The devices of one make on a node: how much is free of each, by index."""
+
+    outlook: Outlook
+    free: Mapping[int, int]
+    spoilt: Spoilt
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """A node before the choice."""
+
+    view: NodeView
+    cpu: int
+    parts: tuple[_Part, ...]
 
 
 class Fragmentation:
-    """Both axes. Score = minus the devices' worth of capacity that becomes unusable, in percent."""
+    """Both axes. Score = minus what the choice spoils, in percent of a device.
+
+    Spoilt is half of what more the usual requests cannot use, and what more would be left over
+    after further ones.
+    """
 
     def __init__(self, mix: Mix | None = None) -> None:
         self._mix = mix or UNKNOWN
-        self._last: tuple[NodeView, float] | None = None
+        self._outlooks: dict[str, Outlook] = {}
+        self._last: _Before | None = None
 
     def score(self, view: NodeView, choice: Choice) -> Score:
-        """How little more of the node the usual requests cannot use."""
-        left = [1 - fullness.before(device) for device in view.devices]
-        before = self._before(view, left)
-        for index, full in fullness.after(view, choice).items():
-            left[index] = 1 - full
-        raised = unusable(view, left, self._mix) - before
+        """How little the choice spoils."""
+        before = self._before(view)
+        after = {index: milli_free(full) for index, full in fullness.after(view, choice).items()}
+        unusable = left_over = 0.0
+        for part in before.parts:
+            free = [after.get(index, left) for index, left in part.free.items()]
+            spoilt = part.outlook.spoilt(_room(before.cpu - choice.cpu, free))
+            unusable += spoilt.unusable - part.spoilt.unusable
+            left_over += spoilt.left_over - part.spoilt.left_over
         return Score(
-            (Term("capacity made unusable", -100 * _STEP * round(raised / _STEP)),),
+            (
+                Term("capacity made unusable", -PERCENT * _UNUSABLE_WEIGHT * unusable),
+                Term("capacity left over later", -PERCENT * left_over),
+            )
         )
 
-    def _before(self, view: NodeView, left: Sequence[float]) -> float:
+    def _before(self, view: NodeView) -> _Before:
         # All choices of a decision are on one view; only the identity of it is relied on.
-        if self._last is None or self._last[0] is not view:
-            self._last = view, unusable(view, left, self._mix)
-        return self._last[1]
+        if self._last is None or self._last.view is not view:
+            cpu = UNBOUNDED if view.cpu is None else view.cpu
+            parts = tuple(self._part(cpu, name, same) for name, same in _by_make(view).items())
+            self._last = _Before(view, cpu, parts)
+        return self._last
+
+    def _part(self, cpu: int, name: str, devices: list[DeviceView]) -> _Part:
+        outlook = self._outlooks.get(name)
+        if outlook is None:
+            outlook = self._outlooks[name] = Outlook(wants(self._mix, devices[0]))
+        free = {device.index: milli_free(fullness.before(device)) for device in devices}
+        return _Part(outlook, free, outlook.spoilt(_room(cpu, list(free.values()))))
 
 
-def unusable(view: NodeView, left: Sequence[float], mix: Mix) -> float:
-    """The expected unusable capacity of a node, in devices.
-
-    `left` is how much of each device is free, 0 to 1.
-    """
-    weight = sum(shape.weight for shape in mix.shapes)
-    expected = sum(shape.weight * _unusable_for(view, left, shape) for shape in mix.shapes)
-    return expected / weight if weight else 0.0
+def _room(cpu: int, free: list[int]) -> Room:
+    return Room(cpu, tuple(sorted(filter(None, free))))
 
 
-def _unusable_for(view: NodeView, left: Sequence[float], shape: Shape) -> float:
-    total = sum(left)
-    if not shape.count:
-        return total
-    usable, places = 0.0, 0
-    for device, free in zip(view.devices, left, strict=True):
-        share = shape.share_of(device)
-        if share is not None and share <= free + _EPSILON:
-            usable += free
-            places += 1
-    return total - usable if places >= shape.count else total
+def _by_make(view: NodeView) -> dict[str, list[DeviceView]]:
+    """The devices of each make; what makes are worth together is not looked into."""
+    found: dict[str, list[DeviceView]] = {}
+    for device in view.devices:
+        found.setdefault(make(device), []).append(device)
+    return found

@@ -11,18 +11,24 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of request and how often it comes.
 
     It wants `count` devices of one of `models` (none named: of any), of each the `amounts` in nano
-    units, or all of it where there are none. With a count of 0 it wants no device at all.
+    units, or all of it where there are none, and `cpu` thousandths of a CPU. With a count of 0 it
+    wants no device at all.
     """
 
     weight: float
     count: int = 1
     amounts: Mapping[str, int] = {}
     models: frozenset[str] = frozenset()
+    cpu: int = 0
 
     def share_of(self, device: DeviceView) -> float | None:
         """How much of the device one of its devices takes, 0 to 1; None if it cannot be one."""
         if self.models and device.model not in self.models:
             return None
+        return self.part_of(device)
+
+    def part_of(self, device: DeviceView) -> float | None:
+        """The same whatever the model."""
         if not self.amounts or not device.shareable:
             return 1.0
         shares = [

@@ -54,10 +54,14 @@ class Domains(msgspec.Struct, frozen=True):
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One node: its name and its devices. What follows from them is worked out once."""
+    """One node: its name and its devices. What follows from them is worked out once.
+
+    `cpu` is how many thousandths of a CPU are free before the choice; None where that is not known.
+    """
 
     name: str
     devices: tuple[DeviceView, ...] = ()
+    cpu: int | None = None
 
     @cached_property
     def nvlink_groups(self) -> Domains:
@@ -97,9 +101,13 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The devices that a set of claims would get; a shareable device may be in it twice."""
+    """The devices that a set of claims would get; a shareable device may be in it twice.
+
+    `cpu` is how many thousandths of a CPU are taken with them, where the view knows of CPU.
+    """
 
     taken: tuple[Taken, ...] = ()
+    cpu: int = 0
 
 
 class Scorer(Protocol):
