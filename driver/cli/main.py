@@ -75,13 +75,13 @@ Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT
 
 
 @app.command()
-def simulate(
+def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about each
     files: Annotated[
         list[str],
         typer.Option(
             "-f", "--filename", help='Manifests and an inventory: file, folder, or "-" for stdin.'
         ),
-    ],
+    ] = [],  # noqa: B006 - typer copies it
     kubernetes: Annotated[
         str | None,
         typer.Option(help="The release whose defaults hold; default: the snapshot's, or 1.37."),
@@ -93,7 +93,7 @@ def simulate(
         typer.Option(
             help="NODE/GPU for pods that say nothing, such as compact/spread; several: compare."
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ] = [],  # noqa: B006
     fail_below: Annotated[
         list[str],
         typer.Option(help="METRIC=VALUE: end with 1 if a policy stays below, for use in CI."),
@@ -101,12 +101,45 @@ def simulate(
     ascii_only: Annotated[
         bool, typer.Option("--ascii", help="Draw with signs that every terminal has.")
     ] = False,
+    trace: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="NODES TASKS", help="In place of -f: a recorded cluster, as CSV."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For --trace: in which order tasks come.")] = 42,
+    until: Annotated[
+        float, typer.Option(help="For --trace: tasks for how much of all cards come.")
+    ] = 1.3,
+    departures: Annotated[
+        bool, typer.Option("--departures", help="For --trace: play it with tasks that leave, too.")
+    ] = False,
+    cpu_only: Annotated[
+        str,
+        typer.Option(help="For --trace: who places tasks without a card, policy or stock."),
+    ] = "policy",
 ) -> None:
     """Show where manifests would go and why, without a cluster.
 
     The manifests go through the same admission, placement and commit code as in a cluster.
-    docs/simulate.md describes the inventory file.
+    docs/simulate.md describes the inventory file, and traces.
     """
+    if bool(files) == bool(trace):
+        raise typer.BadParameter("expected either -f or --trace")
+    if trace:
+        from driver.cli import trace as played  # noqa: PLC0415
+
+        played.simulate(
+            played.Asked(
+                nodes=trace[0],
+                tasks=trace[1],
+                policies=policy,
+                seed=seed,
+                until=until,
+                departures=departures,
+                cpu_only=cpu_only,
+                output=output,
+            )
+        )
+        return
     from driver.cli import simulate as command  # noqa: PLC0415
 
     command.simulate(

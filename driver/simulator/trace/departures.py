@@ -1,0 +1,64 @@
+"""The same tasks where each leaves after as long as it really ran.
+
+Tasks arrive evenly, at the pace at which, in the long run, all of them together would keep exactly
+all cards busy (Little's law). Since nobody waits here, a task that finds no place is gone.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from driver.simulator.trace.fleet import Fleet, Place
+from driver.simulator.trace.play import Decide
+from driver.simulator.trace.tasks import Ask, Machine, Task, capacity
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy made of tasks that leave.
+
+    `served` is the mean percentage of what is asked for at a time that is allocated (at most all
+    cards can be), over the arrivals of the second half; `interval` the seconds between two tasks.
+    """
+
+    served: float
+    tasks: int
+    failed: int
+    interval: float
+
+
+def play_leaving(
+    tasks: Sequence[Task], all_tasks: Sequence[Task], machines: Sequence[Machine], decide: Decide
+) -> Served:
+    """Play `tasks` at the pace of `all_tasks`, which they are drawn from."""
+    fleet, total, interval = Fleet(machines), capacity(machines), _interval(all_tasks, machines)
+    present = allocated = failed = 0
+    leaving: list[tuple[float, int, Ask, Place | None]] = []
+    shares: list[float] = []
+    for number, task in enumerate(tasks):
+        now = number * interval
+        while leaving and leaving[0][0] <= now:
+            _, _, ask, place = heapq.heappop(leaving)
+            present -= ask.demand
+            if place is not None:
+                fleet.leave(place, ask)
+                allocated -= ask.demand
+        place = decide(fleet, task.ask)
+        present += task.ask.demand
+        heapq.heappush(leaving, (now + task.seconds, number, task.ask, place))
+        if place is None:
+            failed += 1
+        else:
+            fleet.take(place, task.ask)
+            allocated += task.ask.demand
+        if present:
+            shares.append(100 * allocated / min(present, total))
+    late = shares[len(shares) // 2 :]
+    served = sum(late) / len(late) if late else 100.0
+    return Served(served=served, tasks=len(tasks), failed=failed, interval=interval)
+
+
+def _interval(tasks: Iterable[Task], machines: Sequence[Machine]) -> float:
+    busy = [task.ask.demand * task.seconds for task in tasks]
+    total = capacity(machines)
+    return sum(busy) / total / len(busy) if busy and total else 0.0
