@@ -12,7 +12,8 @@ from hack.deployment import Deployment
 from tests.cluster.api import Api
 from tests.cluster.site import Site, hack_cluster
 
-NAME = "e2e"
+# Each worker of pytest-xdist has a cluster of its own.
+NAME = "e2e" + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
 NODES = "t4=4xT4,a10g=4xA10G"
 
 
