@@ -116,7 +116,7 @@ def _decide(policy: str, trace: _Trace, asked: Asked, registry: Registry) -> Dec
 
 def _leaving(policy: str, trace: _Trace, asked: Asked, registry: Registry) -> Departures:
     decide = _decide(policy, trace, asked, registry)
-    served = play_leaving(trace.played, trace.recorded, trace.machines, decide)
+    served = play_leaving(trace.played, trace.machines, decide)
     return Departures(
         served=round(served.served, _DIGITS),
         failed=served.failed,

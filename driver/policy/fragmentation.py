@@ -13,7 +13,7 @@ import msgspec
 from driver.model.allocation import Score, Term
 from driver.policy import fullness
 from driver.policy.fragmentation_outlook import Outlook, Spoilt
-from driver.policy.fragmentation_wants import UNBOUNDED, Room, make, milli_free, wants
+from driver.policy.fragmentation_wants import UNBOUNDED, Room, make, milli_free, same_make, wants
 from driver.policy.mix import UNKNOWN, Mix
 from driver.policy.view import Choice, DeviceView, NodeView
 
@@ -72,11 +72,12 @@ class Fragmentation:
         # All choices of a decision are on one view; only the identity of it is relied on.
         if self._last is None or self._last.view is not view:
             cpu = UNBOUNDED if view.cpu is None else view.cpu
-            parts = tuple(self._part(cpu, name, same) for name, same in _by_make(view).items())
+            parts = tuple([self._part(cpu, same) for same in _by_make(view)])
             self._last = _Before(view, cpu, parts)
         return self._last
 
-    def _part(self, cpu: int, name: str, devices: list[DeviceView]) -> _Part:
+    def _part(self, cpu: int, devices: list[DeviceView]) -> _Part:
+        name = make(devices[0])
         outlook = self._outlooks.get(name)
         if outlook is None:
             outlook = self._outlooks[name] = Outlook(wants(self._mix, devices[0]))
@@ -88,9 +89,13 @@ def _room(cpu: int, free: list[int]) -> Room:
     return Room(cpu, tuple(sorted(filter(None, free))))
 
 
-def _by_make(view: NodeView) -> dict[str, list[DeviceView]]:
+def _by_make(view: NodeView) -> list[list[DeviceView]]:
     """The devices of each make; what makes are worth together is not looked into."""
-    found: dict[str, list[DeviceView]] = {}
+    found: list[list[DeviceView]] = []
     for device in view.devices:
-        found.setdefault(make(device), []).append(device)
+        same = next((one for one in found if same_make(device, one[0])), None)
+        if same is None:
+            found.append([device])
+        else:
+            same.append(device)
     return found

@@ -17,6 +17,8 @@ _LENGTH = 60
 _SEED = 1
 # Free CPU is rounded down to quarters: finer differences are of no account so far ahead.
 _CPU_STEP = 250
+# Most rooms never come again.
+MOST_ROOMS = 100_000
 
 # CPU, count and thousandths of a device: all that matters of a request here.
 _Step = tuple[int, int, int]
@@ -30,14 +32,24 @@ class Ahead:
         steps = [step for sequence in self._sequences for step in sequence if step[1]]
         self._least_cpu = min((step[0] for step in steps), default=UNBOUNDED)
         self._least_milli = min((step[2] for step in steps), default=UNBOUNDED)
+        self._known: dict[Room, float] = {}
 
     def left_over(self, room: Room) -> float:
         """The mean over the sequences, in thousandths of a device."""
-        total = sum(room.free)
-        cpu = room.cpu - room.cpu % _CPU_STEP
-        if not total or self._exhausted(cpu, room.free):
-            return float(total)
-        left = sum([self._play(sequence, cpu, list(room.free)) for sequence in self._sequences])
+        rounded = room._replace(cpu=room.cpu - room.cpu % _CPU_STEP)
+        known = self._known.get(rounded)
+        if known is None:
+            if len(self._known) >= MOST_ROOMS:
+                self._known.clear()
+            known = self._known[rounded] = self._mean(rounded)
+        return known
+
+    def _mean(self, room: Room) -> float:
+        if self._exhausted(room.cpu, room.free):
+            return float(sum(room.free))
+        left = sum(
+            [self._play(sequence, room.cpu, list(room.free)) for sequence in self._sequences]
+        )
         return left / len(self._sequences)
 
     def _exhausted(self, cpu: int, free: Sequence[int]) -> bool:
@@ -52,16 +64,21 @@ class Ahead:
                 place = bisect_left(free, milli)
                 if len(free) - place < count:
                     continue
-                rests = [rest - milli for rest in free[place : place + count] if rest > milli]
-                del free[place : place + count]
-                for rest in rests:
-                    insort(free, rest)
+                _take(free, place, count, milli)
                 if not free or free[-1] < least_milli:
                     break
             cpu -= need
             if cpu < least_cpu:
                 break
         return sum(free)
+
+
+def _take(free: list[int], place: int, count: int, milli: int) -> None:
+    """Take so much of each of so many devices from this place on; what is full is gone."""
+    rests = [rest - milli for rest in free[place : place + count] if rest > milli]
+    del free[place : place + count]
+    for rest in rests:
+        insort(free, rest)
 
 
 def _sequences(wants: Sequence[Want]) -> Iterator[tuple[_Step, ...]]:

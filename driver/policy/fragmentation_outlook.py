@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from driver.policy.fragmentation_ahead import Ahead
+from driver.policy.fragmentation_ahead import MOST_ROOMS, Ahead
 from driver.policy.fragmentation_loss import Loss
 from driver.policy.fragmentation_wants import Room, Want
-
-# Most rooms never come again.
-_MOST_ROOMS = 100_000
 
 
 class Spoilt(NamedTuple):
@@ -30,7 +27,7 @@ class Outlook:
         """What of this room is lost to the usual requests."""
         known = self._known.get(room)
         if known is None:
-            if len(self._known) >= _MOST_ROOMS:
+            if len(self._known) >= MOST_ROOMS:
                 self._known.clear()
             known = Spoilt(self._loss.unusable(room), self._ahead.left_over(room))
             self._known[room] = known

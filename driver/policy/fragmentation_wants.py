@@ -69,6 +69,15 @@ def make(device: DeviceView) -> str:
     return f"{device.model}|{device.shareable}|{capacity}"
 
 
+def same_make(one: DeviceView, other: DeviceView) -> bool:
+    """The same as `make(one) == make(other)`, without the words."""
+    return (
+        one.model == other.model
+        and one.shareable == other.shareable
+        and one.capacity == other.capacity
+    )
+
+
 def milli_free(full: float) -> int:
     """How much is free of a device that is so full, rounded down."""
     return math.floor(WHOLE * (1 - full) + _EPSILON)
