@@ -21,12 +21,12 @@ _LEAVING: tuple[tuple[str, str, Callable[[Played], float | None]], ...] = (
     (
         "served",
         "% of what is asked for at a time, where tasks leave",
-        lambda one: one.departures and one.departures.served,
+        lambda one: one.departures.served if one.departures else None,
     ),
     (
         "servedFailed",
         "tasks that found no place then",
-        lambda one: one.departures and one.departures.failed,
+        lambda one: one.departures.failed if one.departures else None,
     ),
 )
 
