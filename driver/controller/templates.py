@@ -19,8 +19,9 @@ from driver.wire import decode
 from driver.wire.patch import MERGE_PATCH
 
 _API = "/apis/resource.k8s.io/v1"
-# The replicas of a workload are created in bursts; within one, the first asks the API server.
-_SURE_FOR = timedelta(seconds=30)
+# The replicas of a workload are created in bursts; within one, the first asks the API server. Not
+# for long: a template that somebody deletes meanwhile would leave its pods waiting for ever.
+_SURE_FOR = timedelta(seconds=1)
 
 
 class Templates:

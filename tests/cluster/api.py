@@ -111,10 +111,21 @@ class Api:
             "Content-Type": f"application/{kind}",
         }
         data = json.dumps(body) if body is not None else None
+        if method != "GET":
+            # A kept connection may have been closed by the server; only reads are tried again.
+            self._connection.close()
         try:
-            self._connection.request(
-                method, f"{path}?{urlencode(params or {})}", body=data, headers=headers
-            )
+            return self._exchange(method, f"{path}?{urlencode(params or {})}", data, headers)
+        except http.client.RemoteDisconnected:
+            if method != "GET":
+                raise
+        return self._exchange(method, f"{path}?{urlencode(params or {})}", data, headers)
+
+    def _exchange(
+        self, method: str, target: str, data: str | None, headers: dict[str, str]
+    ) -> bytes:
+        try:
+            self._connection.request(method, target, body=data, headers=headers)
             answer = self._connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException):

@@ -96,6 +96,17 @@ async def test_burst_asks_once(cluster: ApiServer, rest: Rest, now: Now) -> None
     assert len(cluster.requests) > asked
 
 
+async def test_a_deleted_template_is_made_again(cluster: ApiServer, rest: Rest, now: Now) -> None:
+    """Somebody cleans up between two pods: the second one gets a template all the same."""
+    templates = Templates(rest, now)
+    await templates.ensure(wanted())
+    (made,) = cluster.objects.in_collection(TEMPLATES)
+    cluster.remove(TEMPLATES, made["metadata"]["name"], made["metadata"]["namespace"])
+    now.time += timedelta(seconds=2)
+    await templates.ensure(wanted())
+    assert len(cluster.objects.in_collection(TEMPLATES)) == 1
+
+
 async def test_use_is_noted_again(cluster: ApiServer, rest: Rest, now: Now) -> None:
     """Once in a while, so that the template does not count as unused; not at every use."""
     await Templates(rest, now).ensure(wanted())
