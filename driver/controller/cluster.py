@@ -5,11 +5,13 @@ from collections.abc import Container
 from driver.allocator.inventory import Inventory
 from driver.controller.cards import Card, cards
 from driver.controller.changes import Changes
+from driver.controller.demand import Demand
 from driver.controller.footprint import footprint
 from driver.controller.ledger import Ledger
 from driver.controller.nominations import Nominations
 from driver.controller.occupancy import Occupancy
 from driver.controller.policies import Defaults, Policies, resolve
+from driver.controller.scoring import Scoring
 from driver.model import names
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
@@ -45,6 +47,8 @@ class Cluster:
         self.defaults = defaults
         self.extended_resources = extended_resources
         self.registry = registry
+        self.demand = Demand(driver)
+        self.scoring = Scoring(registry, self.demand)
         # Nodes on which anything changed, and those on which more than expectations did.
         self.changes = Changes()
         self.facts = Changes()
@@ -145,6 +149,7 @@ class Cluster:
             for owner in claim.metadata.owner_references:
                 self.special_claims[owner.uid] = key
         self.ledger.observe(claim, now)
+        self.demand.observe(claim)
         if claim.status.allocation is not None:
             self.nominations.settle(claim)
 
@@ -157,6 +162,7 @@ class Cluster:
                 if self.special_claims.get(owner.uid) == key:
                     del self.special_claims[owner.uid]
         self.ledger.forget(uid, version, now)
+        self.demand.forget(uid)
 
     # What follows
 

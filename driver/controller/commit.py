@@ -113,7 +113,7 @@ def _choose(
         return _keep(proposal, cluster, now)
     try:
         policies = cluster.policies(proposal.claim)
-        scoring = cluster.registry.objective(policies.gpu.value, weights=policies.weighting())
+        scoring = cluster.scoring.objective(policies.gpu.value, policies.weighting())
     except UnknownPolicyError as error:
         # The webhook on pods refuses it earlier; this claim came by another way.
         return Deny(_sentence(proposal, str(error)))

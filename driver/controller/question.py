@@ -23,7 +23,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     """Where do these claims get the best devices?
 
     `claims` are to be allocated together on one node; `bound_to` selects the nodes on which the
-    pod's other claims can be used.
+    pod's other claims can be used. `usual` numbers the usual requests that the policies go by.
     """
 
     demands: Demands
@@ -32,12 +32,13 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     node_policy: str
     gpu_policy: str
     weights: str = ""
+    usual: int = 0
 
     @cached_property
     def key(self) -> bytes:
         """The same for questions that have the same answers."""
         specs = tuple(claim.spec for claim in self.claims)
-        policies = (self.node_policy, self.gpu_policy, self.weights)
+        policies = (self.node_policy, self.gpu_policy, self.weights, self.usual)
         return encode((self.demands, specs, self.bound_to, policies))
 
 
@@ -71,6 +72,7 @@ def ask(pod: Pod, needed: Needs, cluster: Cluster) -> Asked | None:
         node_policy=policies.node.value,
         gpu_policy=policies.gpu.value,
         weights=policies.weights.value,
+        usual=cluster.scoring.version(policies.node.value, policies.gpu.value),
     )
     return Asked(question, policies)
 

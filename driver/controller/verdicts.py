@@ -61,8 +61,8 @@ class Verdicts:
         self.looks = 0
         self._cluster = cluster
         weights = parse(question.weights)
-        self._scorer = cluster.registry.node_scorer(question.node_policy, weights=weights)
-        self._objective = cluster.registry.objective(question.gpu_policy, weights=weights)
+        self._scorer = cluster.scoring.node_scorer(question.node_policy, weights)
+        self._objective = cluster.scoring.objective(question.gpu_policy, weights)
         self._kinds = Kinds(question.claims, makes)
         self._of_kind: dict[Hashable, Verdict] = {}
         self._by_node: dict[str, Verdict] = {}

@@ -12,8 +12,8 @@ from itertools import accumulate
 
 from driver.policy.fragmentation_wants import UNBOUNDED, Room, Want
 
-_SEQUENCES = 16
-_LENGTH = 60
+_SEQUENCES = 12
+_LENGTH = 40
 _SEED = 1
 # Free CPU is rounded down to quarters: finer differences are of no account so far ahead.
 _CPU_STEP = 250

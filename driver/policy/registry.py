@@ -55,6 +55,8 @@ _NODE: Mapping[str, Make] = {
     "hami-spread": lambda options: Hami(options.weights, sign=-1, node=True),
 }
 KNOWN = (*_GPU, NONE)
+# Policies that score the same whatever requests are usual; of those of others it is not known.
+_HEEDLESS = {*KNOWN} - {"fragmentation"}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
@@ -86,6 +88,11 @@ class Registry:
     ) -> NodeScorer | None:
         """The policy of the node axis; None for "none": no node is nominated."""
         return _policy(names, Options(weights, mix), "node", self._node)
+
+    def heeds_mix(self, names: str) -> bool:
+        """Whether it may matter to this policy which requests are usual."""
+        parts = (part.strip() for part in names.split(","))
+        return any(ALIASES.get(part, part) not in _HEEDLESS for part in parts)
 
 
 def _check_name(name: str) -> None:

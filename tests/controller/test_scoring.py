@@ -5,6 +5,7 @@ import pytest
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow
 from driver.controller.planner import Planner
+from driver.controller.scoring import Scoring
 from driver.model import names
 from driver.model.allocation import Score, Term
 from driver.policy.registry import Registry
@@ -69,6 +70,7 @@ def with_policy_of_others(scorer: Emptiest) -> Cluster:
     """The two by two with one card in use, and a pod that a policy of others is to place."""
     at = two_by_two()
     at.registry = Registry({"emptiest": lambda _: scorer})
+    at.scoring = Scoring(at.registry, at.demand)
     add_claim(at, "first", request(mebi=7500))
     schedule(at, "first", "t4", version=20)
     policies = modes("compact", "emptiest")

@@ -49,9 +49,8 @@ class Inquiry:
         self._cluster = cluster
         self._given = given
         weighting = asked.policies.weighting()
-        registry = cluster.registry
-        self._nodes = registry.node_scorer(asked.question.node_policy, weights=weighting)
-        self._devices = registry.objective(asked.question.gpu_policy, weights=weighting)
+        self._nodes = cluster.scoring.node_scorer(asked.question.node_policy, weighting)
+        self._devices = cluster.scoring.objective(asked.question.gpu_policy, weighting)
         self._verdicts = Verdicts(asked.question, cluster, Makes())
         self._verdicts.refresh()
         self.rejections: tuple[NodeRejection, ...] = tuple(rejections(self._verdicts))
