@@ -67,7 +67,7 @@ def _interval(tasks: Sequence[Task], total: int) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _asked_at_the_end(tasks, middle) > total else (low, middle)
-    return low
+    return high
 
 
 def _asked_at_the_end(tasks: Sequence[Task], interval: float) -> int:
