@@ -42,6 +42,15 @@ def test_what_fills_a_device_together_goes_together() -> None:
     assert scoring.rank(view, share(1, memory=50)) > scoring.rank(view, share(0, memory=50))
 
 
+def test_a_rest_that_nobody_takes_is_avoided() -> None:
+    """Halves and shares of 30 are usual: of 60 another 30 remain, of 50 only 20 (the picture)."""
+    thirty = Shape(weight=1, amounts={MEMORY: 30})
+    scoring = objective("fragmentation", mix=Mix((HALF, thirty)))
+    assert scoring is not None
+    view = node(partly(0, 50), partly(1, 40))
+    assert scoring.rank(view, share(1, memory=30)) > scoring.rank(view, share(0, memory=30))
+
+
 def test_cpu_that_devices_need_counts() -> None:
     """A request without devices spoils a node where its CPU is needed, and none that has plenty."""
     shape = Shape(weight=1, count=1, cpu=4000)

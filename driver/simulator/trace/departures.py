@@ -31,34 +31,49 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     interval: float
 
 
+class _Crowd:
+    """The tasks that are there, or would be if they had found a place."""
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        self.fleet = Fleet(machines)
+        self.asked = self.allocated = self.failed = 0
+        self._leaving: list[tuple[float, int, Ask, Place | None]] = []
+
+    def come(self, ask: Ask, place: Place | None, *, number: int, until: float) -> None:
+        """A task has come."""
+        heapq.heappush(self._leaving, (until, number, ask, place))
+        self.asked += ask.demand
+        if place is None:
+            self.failed += 1
+        else:
+            self.fleet.take(place, ask)
+            self.allocated += ask.demand
+
+    def leave(self, now: float) -> None:
+        """Those whose time is over are gone."""
+        while self._leaving and self._leaving[0][0] <= now:
+            _, _, ask, place = heapq.heappop(self._leaving)
+            self.asked -= ask.demand
+            if place is not None:
+                self.fleet.leave(place, ask)
+                self.allocated -= ask.demand
+
+
 def play_leaving(tasks: Sequence[Task], machines: Sequence[Machine], decide: Decide) -> Served:
     """Play the tasks in their order."""
-    fleet, total = Fleet(machines), capacity(machines)
+    crowd, total = _Crowd(machines), capacity(machines)
     interval = _interval(tasks, total)
-    present = allocated = failed = 0
-    leaving: list[tuple[float, int, Ask, Place | None]] = []
     shares: list[float] = []
     for number, task in enumerate(tasks):
         now = number * interval
-        while leaving and leaving[0][0] <= now:
-            _, _, ask, place = heapq.heappop(leaving)
-            present -= ask.demand
-            if place is not None:
-                fleet.leave(place, ask)
-                allocated -= ask.demand
-        place = decide(fleet, task.ask)
-        present += task.ask.demand
-        heapq.heappush(leaving, (now + task.seconds, number, task.ask, place))
-        if place is None:
-            failed += 1
-        else:
-            fleet.take(place, task.ask)
-            allocated += task.ask.demand
-        if present:
-            shares.append(100 * allocated / min(present, total))
+        crowd.leave(now)
+        place = decide(crowd.fleet, task.ask)
+        crowd.come(task.ask, place, number=number, until=now + task.seconds)
+        if crowd.asked:
+            shares.append(100 * crowd.allocated / min(crowd.asked, total))
     late = shares[len(shares) // 2 :]
     served = sum(late) / len(late) if late else 100.0
-    return Served(served=served, tasks=len(tasks), failed=failed, interval=interval)
+    return Served(served=served, tasks=len(tasks), failed=crowd.failed, interval=interval)
 
 
 def _interval(tasks: Sequence[Task], total: int) -> float:

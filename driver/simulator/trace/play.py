@@ -52,39 +52,53 @@ class Decisions:
         return place
 
 
+class _Tally:
+    """What has come, and what of it is placed."""
+
+    def __init__(self, total: int) -> None:
+        self.tasks = self.failed = 0
+        self.arrived = self.allocated = 0
+        self._total = total
+        # Events, and what was allocated at them, all added up.
+        self._at = dict.fromkeys(_POINTS, (0, 0))
+
+    def count(self, ask: Ask, place: Place | None) -> None:
+        """One more task."""
+        self.tasks += 1
+        self.arrived += ask.demand
+        self.failed += place is None
+        self.allocated += ask.demand if place is not None else 0
+        point = round(100 * self.arrived / self._total)
+        if point in self._at:
+            events, allocated = self._at[point]
+            self._at[point] = events + 1, allocated + self.allocated
+
+    def mean(self, point: int) -> float | None:
+        """Percent of all cards that were allocated at this point of arrival."""
+        events, allocated = self._at[point]
+        return 100 * allocated / events / self._total if events else None
+
+
 def play(
-    tasks: Iterable[Task],
-    machines: Sequence[Machine],
-    decide: Decisions,
-    measure: Measure,
+    tasks: Iterable[Task], machines: Sequence[Machine], decide: Decisions, measure: Measure
 ) -> Outcome:
     """Place the tasks one after the other; none leaves, and what finds no place is gone."""
     fleet, total = Fleet(machines), capacity(machines)
-    arrived = allocated = failed = count = 0
-    fragmentation: float | None = None
-    sums = dict.fromkeys(_POINTS, (0, 0))
+    tally, fragmentation = _Tally(total), None
     for task in tasks:
-        count += 1
-        arrived += task.ask.demand
         place = decide(fleet, task.ask)
-        if place is None:
-            failed += 1
-        else:
+        if place is not None:
             fleet.take(place, task.ask)
-            allocated += task.ask.demand
-        point = round(100 * arrived / total)
-        if point in sums:
-            events, summed = sums[point]
-            sums[point] = events + 1, summed + allocated
-        if fragmentation is None and arrived >= total:
+        tally.count(task.ask, place)
+        if fragmentation is None and tally.arrived >= total:
             fragmentation = 100 * measure.of(fleet.states()) / total
-    means = [100 * summed / events / total if events else None for events, summed in sums.values()]
+    a95, a100, a130 = (tally.mean(point) for point in _POINTS)
     return Outcome(
-        a95=means[0],
-        a100=means[1],
-        a130=means[2],
-        tasks=count,
-        failed=failed,
+        a95=a95,
+        a100=a100,
+        a130=a130,
+        tasks=tally.tasks,
+        failed=tally.failed,
         fragmentation=fragmentation,
         decisions=tuple(decide.seconds),
     )
