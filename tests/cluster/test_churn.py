@@ -65,9 +65,9 @@ async def test_churn(deployment: Deployment, nodes: Fleet) -> None:
     """Create, delete, kill, freeze; then replay etcd's history, clean up, and fill every place."""
     churn = Churn(nodes, seed=1)
     await asyncio.gather(churn.run(SECONDS), chaos(deployment))
-    # A special claim that vanishes while its pod is being bound blocks its devices in kube-scheduler's
-    # own book for two minutes and longer, with or without us (design, "What the scheduler believes").
-    # A new scheduler has a right book, so that what waits now, waits because of us.
+    # A special claim that vanishes while its pod is being bound blocks its devices in the book of
+    # kube-scheduler for two minutes and longer, with or without us (design, "What the scheduler
+    # believes"). A new scheduler has a right book: what waits now, waits because of us.
     await asyncio.to_thread(hack_cluster, "restart", "kube-scheduler")
     await settled(nodes)
 
