@@ -22,6 +22,8 @@ _UNUSABLE_WEIGHT = 0.5
 # Scores are in percent of a device, everything else in thousandths.
 PERCENT = 0.1
 
+_MOST_VIEWS = 2048
+
 
 class _Part(msgspec.Struct, frozen=True):
     """The devices of one make on a node: how much is free of each, by index."""
@@ -49,7 +51,7 @@ class Fragmentation:
     def __init__(self, mix: Mix | None = None) -> None:
         self._mix = mix or UNKNOWN
         self._outlooks: dict[str, Outlook] = {}
-        self._last: _Before | None = None
+        self._seen: dict[int, _Before] = {}
 
     def score(self, view: NodeView, choice: Choice) -> Score:
         """How little the choice spoils."""
@@ -69,12 +71,16 @@ class Fragmentation:
         )
 
     def _before(self, view: NodeView) -> _Before:
-        # All choices of a decision are on one view; only the identity of it is relied on.
-        if self._last is None or self._last.view is not view:
+        # All choices of a decision are on one view, and who compares many nodes may keep theirs.
+        # Only the identity of a view is relied on, so it is held as long as it is known by it.
+        known = self._seen.get(id(view))
+        if known is None:
+            if len(self._seen) >= _MOST_VIEWS:
+                self._seen.clear()
             cpu = UNBOUNDED if view.cpu is None else view.cpu
             parts = tuple([self._part(cpu, same) for same in _by_make(view)])
-            self._last = _Before(view, cpu, parts)
-        return self._last
+            known = self._seen[id(view)] = _Before(view, cpu, parts)
+        return known
 
     def _part(self, cpu: int, devices: list[DeviceView]) -> _Part:
         name = make(devices[0])

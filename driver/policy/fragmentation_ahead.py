@@ -15,8 +15,8 @@ from driver.policy.fragmentation_wants import UNBOUNDED, Room, Want
 _SEQUENCES = 12
 _LENGTH = 40
 _SEED = 1
-# Free CPU is rounded down to quarters: finer differences are of no account so far ahead.
-_CPU_STEP = 250
+# Free CPU is rounded down to whole ones: finer differences are of no account so far ahead.
+_CPU_STEP = 1000
 # Most rooms never come again.
 MOST_ROOMS = 100_000
 
@@ -75,6 +75,12 @@ class Ahead:
 
 def _take(free: list[int], place: int, count: int, milli: int) -> None:
     """Take so much of each of so many devices from this place on; what is full is gone."""
+    if count == 1:
+        # Nearly always, and much quicker so.
+        rest = free.pop(place) - milli
+        if rest:
+            insort(free, rest)
+        return
     rests = [rest - milli for rest in free[place : place + count] if rest > milli]
     del free[place : place + count]
     for rest in rests:

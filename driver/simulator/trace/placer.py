@@ -14,6 +14,9 @@ from driver.policy.view import Choice, DeviceView, NodeView, Taken
 from driver.simulator.trace.state import CardUse, State, card_sets
 from driver.simulator.trace.tasks import WHOLE_CARD, Ask, Machine, amounts
 
+# Twice as many as machines are usually in.
+_MOST_VIEWS = 4096
+
 
 class Option(NamedTuple):
     """The best cards of a machine; the smaller `order`, the better the machine.
@@ -49,7 +52,7 @@ class PolicyPlacer:
         self._node = node
         self._gpu = gpu
         self._taken = taken
-        self._view: tuple[State, NodeView] | None = None
+        self._views: dict[State, NodeView] = {}
         self._devices: dict[tuple[Machine, int, CardUse], DeviceView] = {}
 
     def option(self, state: State, ask: Ask) -> Option | None:
@@ -77,12 +80,15 @@ class PolicyPlacer:
         return max(sets, key=lambda cards: gpu.rank(view, _choice(cards, ask)))
 
     def _view_of(self, state: State) -> NodeView:
-        if self._view is None or self._view[0] is not state:
+        known = self._views.get(state)
+        if known is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
             devices = tuple(
                 self._device(state.machine, index, card) for index, card in enumerate(state.cards)
             )
-            self._view = state, NodeView(name="", devices=devices, cpu=state.cpu)
-        return self._view[1]
+            known = self._views[state] = NodeView(name="", devices=devices, cpu=state.cpu)
+        return known
 
     def _device(self, machine: Machine, index: int, card: CardUse) -> DeviceView:
         known = self._devices.get((machine, index, card))
