@@ -17,6 +17,7 @@ from driver.kube.session import open_session
 from driver.model.names import DOMAIN
 from driver.model.resourceclaim import ResourceClaim
 from driver.node import cdi
+from driver.node.board import Board
 from driver.node.card import Inventory
 from driver.node.cdifiles import CdiFiles
 from driver.node.claims import ClaimRef, NodeFacts
@@ -124,7 +125,8 @@ class NodePlugin:
         preparing = ClaimWork(limit, preparer.prepare)
         unpreparing = ClaimWork(limit, preparer.unprepare)
         shareable = self._settings.shareable
-        publisher.devices([device(card, shareable=shareable) for card in self._cards])
+        board = Board(publisher.devices)
+        board.devices([device(card, shareable=shareable) for card in self._cards])
         try:
             async with AsyncExitStack() as servers:
                 await self._listen(servers, preparing, unpreparing)
