@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     add = parser.add_argument
     add("--seed", type=int, default=1, help="another seed: other nodes and cards in use")
-    add("--nodes", type=int, default=500, help="nodes of eight GPUs")
+    add("--nodes", type=int, nargs="+", default=[500], help="nodes of eight GPUs, sizes in turn")
     add("--decisions", type=int, default=1000, help="decisions of each case of commit")
     add("--pods", type=int, default=600, help="pods of each batch of schedule")
     add("--claims", type=int, default=1000, help="claims of prepare and memory")
@@ -48,12 +48,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _commit(options: Options) -> Iterator[Section]:
-    yield decisions.measure(nodes=options.nodes, decisions=options.decisions, seed=options.seed)
-    yield roundtrip.measure(nodes=options.nodes, reviews=options.decisions, seed=options.seed)
+    for nodes in options.nodes:
+        yield decisions.measure(nodes=nodes, decisions=options.decisions, seed=options.seed)
+        yield roundtrip.measure(nodes=nodes, reviews=options.decisions, seed=options.seed)
 
 
 def _schedule(options: Options) -> Iterator[Section]:
-    yield scheduling.measure(nodes=options.nodes, pods=options.pods)
+    for nodes in options.nodes:
+        yield scheduling.measure(nodes=nodes, pods=options.pods)
 
 
 def _prepare(options: Options) -> Iterator[Section]:
@@ -61,7 +63,8 @@ def _prepare(options: Options) -> Iterator[Section]:
 
 
 def _memory(options: Options) -> Iterator[Section]:
-    yield resident.measure(nodes=options.nodes, count=options.claims, seed=options.seed)
+    for nodes in options.nodes:
+        yield resident.measure(nodes=nodes, count=options.claims, seed=options.seed)
 
 
 _MEASURES: dict[str, Callable[[Options], Iterator[Section]]] = {

@@ -8,7 +8,6 @@ turn by turn: a decision must not depend on the size of the cluster.
 import asyncio
 import gc
 import time
-from collections.abc import Iterator
 from itertools import product
 
 import msgspec
@@ -17,6 +16,7 @@ from driver.controller.warming import warm_up
 from hack.benchmarks.figures import Figure, Section, spread
 from hack.benchmarks.fleet import Fleet
 from hack.benchmarks.stage import Stage
+from hack.benchmarks.workloads import WORKLOADS, Workload
 
 LEVELS = (0.0, 0.5, 0.95)
 POLICIES = ("compact", "spread")
@@ -26,14 +26,14 @@ _SMALLER = 10
 class Case(msgspec.Struct, frozen=True):
     """What is asked for, under which policy, in how full a cluster."""
 
-    shared: bool
-    policy: str
+    workload: Workload
     level: float
+    policy: str
 
     @property
     def name(self) -> str:
         """The case in words."""
-        return f"{'share' if self.shared else 'whole'}, {self.policy}, {self.level:.0%} full"
+        return f"{self.workload.name}, {self.policy}, {self.level:.0%} full"
 
 
 class Timed:
@@ -54,38 +54,38 @@ class Timed:
         self._stage.land(question, ruling)
 
 
-def cases() -> Iterator[Case]:
-    """All that is measured."""
-    return (Case(*parts) for parts in product((False, True), POLICIES, LEVELS))
-
-
 def measure(*, nodes: int, decisions: int, seed: int) -> Section:
     """So many decisions of every case."""
-    figures = tuple(
-        _measured(case, nodes=nodes, decisions=decisions, seed=seed) for case in cases()
-    )
     small = max(1, nodes // _SMALLER)
-    return Section(f"decision at {nodes} nodes x 8 GPUs", f"at {small} nodes", figures)
+    figures: list[Figure] = []
+    for workload, level in product(WORKLOADS, LEVELS):
+        large, little = (ready(Fleet(size, workload), level, seed) for size in (nodes, small))
+        figures.extend(
+            _measured(Case(workload, level, policy), large, little, decisions=decisions)
+            for policy in POLICIES
+        )
+        gc.unfreeze()
+    return Section(f"decision at {nodes} nodes x 8 GPUs", f"at {small} nodes", tuple(figures))
 
 
-def stage(case: Case, nodes: int, seed: int) -> Stage:
-    """The cluster of a case, as ready as the controller makes its own before it serves."""
-    made = Stage(Fleet(nodes, case.shared), level=case.level, policy=case.policy, seed=seed)
+def ready(fleet: Fleet, level: float, seed: int, policy: str = POLICIES[0]) -> Stage:
+    """A cluster as full as that, as ready as the controller makes its own before it serves."""
+    made = Stage(fleet, level=level, policy=policy, seed=seed)
     asyncio.run(warm_up(made.cluster))
     return made
 
 
-def _measured(case: Case, *, nodes: int, decisions: int, seed: int) -> Figure:
-    large = Timed(stage(case, nodes, seed))
-    small = Timed(stage(case, max(1, nodes // _SMALLER), seed))
+def _measured(case: Case, large: Stage, small: Stage, *, decisions: int) -> Figure:
+    timed = [Timed(large), Timed(small)]
+    large.follow(case.policy)
+    small.follow(case.policy)
     for _ in range(decisions):
-        large.decide()
-        small.decide()
-    gc.unfreeze()
+        for one in timed:
+            one.decide()
     return Figure(
         name=case.name,
         unit="ms",
-        value=spread(large.wall),
-        cpu=spread(large.cpu),
-        reference=spread(small.wall),
+        value=spread(timed[0].wall),
+        cpu=spread(timed[0].cpu),
+        reference=spread(timed[1].wall),
     )

@@ -4,111 +4,126 @@ Pure but for the packaged files. The same size and seed always give the same obj
 """
 
 import random
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
 
+from driver.model.names import DRIVER
 from driver.node import slices
-from driver.node.device import device
+from driver.node.card import Card
+from driver.node.device import attributes, device
 from driver.node.simulated import cards
+from hack.benchmarks.workloads import WHOLE, Json, Workload
 
-Json = dict[str, Any]
-DRIVER = "gpu.quadrant.dev"
-CLASS = "gpu.quadrant.dev"
 CARDS = 8
-MODEL = "H100-SXM"
-NAMESPACE = "bench"
-# How many shares fit on a card, and what each of them asks for.
-SHARES_A_CARD = 4
-SHARE = {"memory": "16Gi", "cores": "25"}
+# The models of a node, in the order of its slots: one kind of node after the other.
+MACHINES = (
+    ("H100-SXM",) * CARDS,
+    ("A100-SXM4-80GB",) * CARDS,
+    ("L40S",) * CARDS,
+    ("L40S",) * 4 + ("H200",) * 4,
+)
+Machine = tuple[str, ...]
 _CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
-    """Where one claim fits: a whole card, or one share of it."""
+    """Where one claim fits. `other`: not one of the fleet's workload, but one for a whole card."""
 
     node: str
-    card: int
+    cards: tuple[int, ...]
     share: int = 0
+    other: bool = False
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """So many equal nodes, whose cards are given away whole or in shares."""
+    """So many nodes of a few kinds, in use by claims of one workload.
+
+    Cards that the workload cannot have are given away whole, so that they are as full as the rest.
+    """
 
     nodes: int
-    shared: bool = False
+    workload: Workload = WHOLE
 
     @property
     def names(self) -> tuple[str, ...]:
         """All nodes."""
         return tuple(f"n{index:05}" for index in range(self.nodes))
 
+    def spots(self, node: str) -> tuple[tuple[int, ...], ...]:
+        """The sets of cards of a node that a claim can have, in the scheduler's order."""
+        return _spots(_machine(node), self.workload)
+
     def places(self) -> list[Place]:
         """Everything that can be given away."""
-        shares = SHARES_A_CARD if self.shared else 1
         return [
-            Place(node, card, share)
+            Place(node, spot, share)
             for node in self.names
-            for card in range(CARDS)
-            for share in range(shares)
+            for spot in self.spots(node)
+            for share in range(self.workload.shares)
+        ]
+
+    def others(self) -> list[Place]:
+        """The cards that no claim of the workload can have."""
+        return [
+            Place(node, (card,), other=True)
+            for node in self.names
+            for card in sorted({*range(CARDS)}.difference(*self.spots(node)))
         ]
 
     def taken(self, level: float, seed: int) -> list[Place]:
         """The places that are in use in a cluster that is full to this level (0 to 1)."""
-        places = self.places()
         chance = random.Random(seed)  # noqa: S311 # a seed must give the same cluster again
-        return sorted(chance.sample(places, round(level * len(places))))
+        return sorted(
+            place
+            for places in (self.places(), self.others())
+            for place in chance.sample(places, round(level * len(places)))
+        )
+
+    def holder(self, place: Place, number: int) -> Json:
+        """The claim, one of many, that has this place."""
+        workload = WHOLE if place.other else self.workload
+        return workload.allocated(workload.claim(f"c{number}", number), place.node, place.cards)
 
     def slices(self) -> Iterator[Json]:
         """What the node plugins publish."""
         for name in self.names:
-            devices = [device(card, shareable=self.shared) for card in cards(_SPEC, name)]
+            devices = [device(card, shareable=self.workload.shares > 1) for card in _cards(name)]
             pool = slices.pool(devices, driver=DRIVER, node=name)
             for action in slices.plan(pool, (), stored={}):
                 if isinstance(action, slices.Create):
                     yield action.body
 
-    def claim(self, name: str, version: int) -> Json:
-        """A claim that nobody has answered yet."""
-        exactly: Json = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
-        if self.shared:
-            exactly["capacity"] = {"requests": SHARE}
-        metadata = {
-            "name": name,
-            "namespace": NAMESPACE,
-            "uid": f"uid-{name}",
-            "resourceVersion": str(version),
-        }
-        return {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": metadata,
-            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
-        }
 
-    def allocated(self, claim: Json, place: Place) -> Json:
-        """The claim with this place, as the scheduler writes it."""
-        result: Json = {
-            "request": "gpu",
-            "driver": DRIVER,
-            "pool": place.node,
-            "device": f"gpu-{place.card}",
-        }
-        if self.shared:
-            result["shareID"] = f"share-{claim['metadata']['uid']}"
-            result["consumedCapacity"] = dict(SHARE)
-        field = {"key": "metadata.name", "operator": "In", "values": [place.node]}
-        allocation = {
-            "devices": {"results": [result]},
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
-        }
-        return claim | {"status": {"allocation": allocation}}
+def _machine(node: str) -> Machine:
+    return MACHINES[int(node[1:]) % len(MACHINES)]
 
 
-_SPEC = f"{CARDS}x{MODEL}"
+def _cards(node: str) -> Iterable[Card]:
+    for card in _built(_machine(node)):
+        name = uuid.uuid5(uuid.NAMESPACE_OID, f"{node}/{card.index}")
+        yield msgspec.structs.replace(card, uuid=f"GPU-{name}")
+
+
+@cache
+def _built(machine: Machine) -> tuple[Card, ...]:
+    """The cards of such a machine; reading a profile takes a while."""
+    return tuple(cards(f"{CARDS}x{model}", "any")[slot] for slot, model in enumerate(machine))
+
+
+@cache
+def _spots(machine: Machine, workload: Workload) -> tuple[tuple[int, ...], ...]:
+    alike: dict[object, list[int]] = {}
+    for model, card in zip(machine, _built(machine), strict=True):
+        if not workload.suits or model in workload.suits:
+            # Without a match every card is like itself only.
+            value = attributes(card)[workload.match] if workload.match else card.index
+            alike.setdefault(repr(value), []).append(card.index)
+    return tuple(tuple(cards) for cards in alike.values() if len(cards) == workload.count)
 
 
 def node(name: str) -> Json:

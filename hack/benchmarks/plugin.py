@@ -10,8 +10,10 @@ from pathlib import Path
 import grpc.aio
 
 from driver._proto import dra_v1_pb2, dra_v1_pb2_grpc
+from driver.model.names import DRIVER
 from driver.node.settings import NodeSettings
-from hack.benchmarks.fleet import CARDS, DRIVER, MODEL, NAMESPACE, Json
+from hack.benchmarks.fleet import CARDS
+from hack.benchmarks.workloads import NAMESPACE, Json
 from hack.deployment import Part
 from tests.kube.apiserver import ApiServer
 
@@ -99,7 +101,7 @@ async def plugin(api: ApiServer, folder: Path) -> AsyncIterator[tuple[Kubelet, P
     settings = NodeSettings(node_name=NODE, plugins_dir=f"{folder}/p")
     options = {
         "node-name": NODE,
-        "simulate": f"{CARDS}x{MODEL}",
+        "simulate": f"{CARDS}xH100-SXM",
         "kubeconfig": kubeconfig(api, folder),
         "plugins-dir": settings.plugins_dir,
         "registry-dir": folder / "r",

@@ -65,9 +65,8 @@ def _furnish(api: ApiServer, fleet: Fleet, seed: int) -> None:
         api.put("/api/v1/nodes", node(name))
     for published in fleet.slices():
         api.put(f"{_API}/resourceslices", published)
-    for number, place in enumerate(fleet.taken(_LEVEL, seed)):
-        claim = fleet.claim(f"c{number}", 1)
-        api.put(f"{_API}/resourceclaims", fleet.allocated(claim, place))
+    for number, place in enumerate(fleet.taken(_LEVEL, seed), start=1):
+        api.put(f"{_API}/resourceclaims", fleet.holder(place, number))
 
 
 def _controller_part(api: ApiServer, folder: Path) -> Part:

@@ -31,9 +31,11 @@ from driver.controller.term import Term
 from driver.kube.events import Recorder
 from driver.kube.rest import Rest
 from driver.wire.admission import AdmissionRequest
-from hack.benchmarks.decisions import LEVELS, Case, stage
+from hack.benchmarks.decisions import LEVELS, Case, ready
 from hack.benchmarks.figures import Figure, Section, spread
+from hack.benchmarks.fleet import Fleet
 from hack.benchmarks.stage import Question, Stage
+from hack.benchmarks.workloads import WHOLE
 from tests.kube.apiserver import ApiServer
 
 _COMMIT, _NOTHING = "/commit", "/nothing"
@@ -43,8 +45,8 @@ def measure(*, nodes: int, reviews: int, seed: int) -> Section:
     """So many reviews of whole cards, in clusters of every fullness."""
     figures = []
     for level in LEVELS:
-        case = Case(shared=False, policy="compact", level=level)
-        made = stage(case, nodes, seed)
+        case = Case(WHOLE, level, "compact")
+        made = ready(Fleet(nodes), level, seed)
         figures.append(asyncio.run(_measured(case, made, reviews)))
         gc.unfreeze()
     title = f"commit hook over HTTPS at {nodes} nodes x 8 GPUs, one review at a time"

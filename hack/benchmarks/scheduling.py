@@ -27,9 +27,10 @@ from driver.kube.store import Event, Upsert
 from driver.model.core import Pod
 from driver.wire.patch import MERGE_PATCH
 from hack.benchmarks.figures import Figure, Section, spread
-from hack.benchmarks.fleet import Fleet, Json, node
+from hack.benchmarks.fleet import Fleet, node
+from hack.benchmarks.pods import NAMESPACE, pod, template
 from hack.benchmarks.process import cpu_time
-from hack.benchmarks.workload import NAMESPACE, pod, template
+from hack.benchmarks.workloads import Json
 from hack.deployment import REPOSITORY, Deployment
 
 NAME = "bench"

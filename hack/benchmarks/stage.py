@@ -6,7 +6,7 @@ and the users (for every new claim an old one goes, so the cluster stays as full
 
 import itertools
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import msgspec
 
@@ -17,23 +17,15 @@ from driver.controller.proposal import read
 from driver.model.core import Node
 from driver.model.deviceclass import DeviceClass
 from driver.model.ids import ClaimUid, ObjectKey
+from driver.model.names import DRIVER
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import ResourceSlice
 from driver.simulator.releases import LATEST, release
 from driver.wire.admission import AdmissionReview
 from driver.wire.decode import convert, decode
 from driver.wire.encode import builtins
-from hack.benchmarks.fleet import (
-    CARDS,
-    DRIVER,
-    NAMESPACE,
-    SHARES_A_CARD,
-    Fleet,
-    Json,
-    Place,
-    device_class,
-    node,
-)
+from hack.benchmarks.fleet import Fleet, Place, device_class, node
+from hack.benchmarks.workloads import NAMESPACE, Json
 
 # Fifty commits a second: more than a stock scheduler does.
 _APART_S = 0.02
@@ -55,30 +47,36 @@ class Stage:
         self.now = 1000.0
         self._chance = random.Random(seed)  # noqa: S311 # a seed must give the same run again
         self._numbers = itertools.count(1)
-        self._versions = itertools.count(1)
-        self._holders: dict[str, Place] = {}
+        # Claims that may go, and the devices of each.
+        self._holders: list[tuple[str, tuple[tuple[str, int], ...]]] = []
         self._free: defaultdict[str, int] = defaultdict(int)
-        self._used: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._used: Counter[tuple[str, int]] = Counter()
         self.cluster = Cluster(
             driver=DRIVER,
             features=release(LATEST).features,
             defaults=Defaults(node=policy, gpu=policy),
         )
         self._furnish()
-        for place in fleet.taken(level, seed):
-            claim = self._claim()
-            self.stored(claim, fleet.allocated(claim, place))
+        self._fill(fleet.taken(level, seed))
+
+    def follow(self, policy: str) -> None:
+        """From now on this policy decides, on both axes."""
+        self.cluster.defaults = Defaults(node=policy, gpu=policy)
 
     def question(self) -> Question:
         """The next commit: the scheduler's first fit on some node that has room."""
-        claim = self._claim()
+        workload = self.fleet.workload
+        claim = workload.claim(*self._next())
         self.cluster.put_claim(convert(ResourceClaim, claim), self.now)
         name = self._chance.choice(self.fleet.names)
         while not self._free[name]:
             name = self._chance.choice(self.fleet.names)
-        a_card = SHARES_A_CARD if self.fleet.shared else 1
-        card = next(index for index in range(CARDS) if self._used[name, index] < a_card)
-        proposed = self.fleet.allocated(claim, Place(name, card))
+        spot = next(
+            cards
+            for cards in self.fleet.spots(name)
+            if all(self._used[name, card] < workload.shares for card in cards)
+        )
+        proposed = workload.allocated(claim, name, spot)
         return Question(claim, proposed, _review(claim, proposed))
 
     def answer(self, question: Question) -> Ruling:
@@ -95,51 +93,57 @@ class Stage:
         """The answer reaches etcd and the watch; another claim goes, and time passes."""
         if not isinstance(ruling, Allow):
             raise TypeError(f"the benchmark's commit was refused: {ruling.reason}")
-        (result,) = ruling.results
         stored = msgspec.json.decode(msgspec.json.encode(question.proposed))
-        stored["status"]["allocation"]["devices"]["results"] = [builtins(result)]
-        self.stored(question.claim, stored)
-        self._release(self._chance.choice(list(self._holders)))
+        results = [builtins(result) for result in ruling.results]
+        stored["status"]["allocation"]["devices"]["results"] = results
+        self._stored(stored)
+        self._release()
         self.now += _APART_S
 
-    def stored(self, claim: Json, stored: Json) -> None:
+    def _stored(self, claim: Json) -> None:
         """The claim is seen with its devices."""
-        seen = convert(ResourceClaim, {**stored, "metadata": self._next(claim)})
-        self.cluster.put_claim(seen, self.now)
-        allocation = seen.status.allocation
-        if allocation is None:
-            raise ValueError("a claim of the benchmark was stored without devices")
-        (result,) = allocation.devices.results
-        place = Place(result.pool, int(result.device.removeprefix("gpu-")))
-        self._holders[claim["metadata"]["name"]] = place
-        self._count(place, 1)
+        name, version = claim["metadata"]["name"], str(next(self._numbers))
+        metadata = {**claim["metadata"], "resourceVersion": version}
+        self.cluster.put_claim(convert(ResourceClaim, {**claim, "metadata": metadata}), self.now)
+        found = claim["status"]["allocation"]["devices"]["results"]
+        cards = tuple((one["pool"], int(one["device"].removeprefix("gpu-"))) for one in found)
+        self._holders.append((name, cards))
+        self._count(cards, 1)
 
-    def _release(self, name: str) -> None:
-        place = self._holders.pop(name)
-        self._count(place, -1)
+    def _release(self) -> None:
+        """Some claim goes."""
+        index = self._chance.randrange(len(self._holders))
+        self._holders[index], self._holders[-1] = self._holders[-1], self._holders[index]
+        name, cards = self._holders.pop()
+        self._count(cards, -1)
         self.cluster.remove_claim(
-            ObjectKey(NAMESPACE, name), ClaimUid(f"uid-{name}"), next(self._versions), self.now
+            ObjectKey(NAMESPACE, name), ClaimUid(f"uid-{name}"), next(self._numbers), self.now
         )
 
-    def _count(self, place: Place, more: int) -> None:
-        self._used[place.node, place.card] += more
-        self._free[place.node] -= more
+    def _count(self, cards: tuple[tuple[str, int], ...], more: int) -> None:
+        for card in cards:
+            self._used[card] += more
+        self._free[cards[0][0]] -= more
 
-    def _claim(self) -> Json:
-        return self.fleet.claim(f"c{next(self._numbers)}", next(self._versions))
-
-    def _next(self, claim: Json) -> Json:
-        metadata: Json = claim["metadata"]
-        return {**metadata, "resourceVersion": str(next(self._versions))}
+    def _next(self) -> tuple[str, int]:
+        number = next(self._numbers)
+        return f"c{number}", number
 
     def _furnish(self) -> None:
         self.cluster.put_class(convert(DeviceClass, device_class()))
         for published in self.fleet.slices():
             self.cluster.put_slice(convert(ResourceSlice, published))
-        places = CARDS * (SHARES_A_CARD if self.fleet.shared else 1)
         for name in self.fleet.names:
             self.cluster.put_node(convert(Node, node(name)))
-            self._free[name] = places
+            self._free[name] = len(self.fleet.spots(name)) * self.fleet.workload.shares
+
+    def _fill(self, taken: list[Place]) -> None:
+        for place in taken:
+            claim = self.fleet.holder(place, next(self._numbers))
+            if place.other:
+                self.cluster.put_claim(convert(ResourceClaim, claim), self.now)
+            else:
+                self._stored(claim)
 
 
 def _review(old: Json, new: Json) -> bytes:

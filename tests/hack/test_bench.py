@@ -7,10 +7,11 @@ import pytest
 from driver.controller.commit import Allow
 from driver.controller.warming import warm
 from hack.benchmarks.figures import Figure, Section, Spread, document, quantile, spread, table
-from hack.benchmarks.fleet import CARDS, SHARES_A_CARD, Fleet
+from hack.benchmarks.fleet import CARDS, MACHINES, Fleet
 from hack.benchmarks.preparing import Way
 from hack.benchmarks.process import cpu_ticks, rss
 from hack.benchmarks.stage import Stage
+from hack.benchmarks.workloads import SELECTED, WORKLOADS, Workload
 
 
 @pytest.mark.parametrize(
@@ -63,30 +64,51 @@ def test_reports() -> None:
     assert told["sections"][0]["figures"][0]["ratio"] == 1.5
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_levels(shared: bool) -> None:
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+def test_levels(workload: Workload) -> None:
     """So much of what there is is in use, the same for the same seed, other for another."""
-    fleet = Fleet(10, shared)
-    places = fleet.places()
-    assert len(places) == len(set(places)) == 10 * CARDS * (SHARES_A_CARD if shared else 1)
+    fleet = Fleet(20, workload)
+    places = [*fleet.places(), *fleet.others()]
+    cards = {(place.node, card) for place in places for card in place.cards}
+    assert len(places) == len(set(places))
+    assert len(cards) == 20 * CARDS
     half = fleet.taken(0.5, 1)
     assert len(set(half)) == len(places) // 2
     assert half == fleet.taken(0.5, 1) != fleet.taken(0.5, 2)
 
 
-@pytest.mark.parametrize("shared", [False, True])
+def test_cards_that_suit() -> None:
+    """The selector takes what the fleet says: all cards of some nodes, some, or none."""
+    cluster = Stage(Fleet(len(MACHINES), SELECTED), level=0.0, policy="compact", seed=1).cluster
+    taken = {
+        name: tuple(
+            (card,)
+            for pool in cluster.inventory.pools(cluster.node(name))
+            for card, _, _ in pool.selected((SELECTED.selector,))
+        )
+        for name in cluster.nodes
+    }
+    assert taken == {name: Fleet(len(MACHINES), SELECTED).spots(name) for name in cluster.nodes}
+    assert [len(found) for found in taken.values()] == [8, 0, 0, 4]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
 @pytest.mark.parametrize("level", [0.0, 0.95])
-def test_the_stage_stays_as_full_as_it_is(shared: bool, level: float) -> None:
+def test_the_stage_stays_as_full_as_it_is(workload: Workload, level: float) -> None:
     """Every commit is allowed, lands and is followed by a release; what is in use stays."""
-    stage = Stage(Fleet(4, shared), level=level, policy="compact", seed=1)
-    assert warm(stage.cluster, 10)
+    stage = Stage(Fleet(12, workload), level=level, policy="compact", seed=1)
+    assert warm(stage.cluster, 20)
     before = _in_use(stage)
-    for _ in range(20):
-        question = stage.question()
-        ruling = stage.answer(question)
-        assert isinstance(ruling, Allow)
-        stage.land(question, ruling)
-        assert _in_use(stage) == before
+    for policy in ("compact", "spread"):
+        stage.follow(policy)
+        for _ in range(20):
+            question = stage.question()
+            ruling = stage.answer(question)
+            assert isinstance(ruling, Allow)
+            assert ruling.explanation is not None
+            assert ruling.explanation.policy == policy
+            stage.land(question, ruling)
+            assert _in_use(stage) == before
     assert stage.cluster.ledger.outstanding() == 0
 
 

@@ -1,6 +1,6 @@
 """What the pods are that a cluster without kubelets schedules: one whole card each."""
 
-from hack.benchmarks.fleet import CLASS, Json
+from hack.benchmarks.workloads import CLASS, Json
 
 TEMPLATE = "one"
 NAMESPACE = "default"
