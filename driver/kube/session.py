@@ -1,19 +1,20 @@
 """Which cluster is meant, and with which credentials: the only module that imports `kubernetes`.
 
 The client library reads kubeconfigs, runs exec plugins and refreshes tokens; its typed models and
-its own requests are not used. It is imported on first use, because that costs more than a second.
+its own requests are not used. It is imported on first use, because that costs more than a second,
+and not at all in a pod, where the account is read without it.
 """
 
 import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from driver.kube.account import ServiceAccount
 from driver.kube.errors import CredentialsError
 from driver.kube.transport import Credentials, Endpoint, Session
 
@@ -21,7 +22,6 @@ from driver.kube.transport import Credentials, Endpoint, Session
 REFRESH_PERIOD = 60.0
 # An exec plugin that hangs must not hang its callers.
 LOAD_TIMEOUT = 30.0
-_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_KUBECONFIG = Path("~/.kube/config")
 
 
@@ -45,29 +45,6 @@ class _Loader(Protocol):
     current_context: dict[str, Any]
 
     async def load_and_set(self, configuration: _Configuration) -> None: ...
-
-
-_NO_ACCOUNT = "the token of this pod's service account cannot be read"
-
-
-class InClusterCredentials:
-    """A pod's service account; the library reads the token again every minute."""
-
-    def __init__(self, configuration: _Configuration, read: Callable[[], None]) -> None:
-        self._configuration = configuration
-        self._read = read
-
-    async def authorization(self) -> str | None:
-        """The token as it is in its file now."""
-        with _explained(_NO_ACCOUNT):
-            value = await self._configuration.get_api_key_with_prefix("BearerToken")
-        return value.strip() if value else None
-
-    async def renew(self, refused: str | None) -> bool:
-        """Read the file now."""
-        with _explained(_NO_ACCOUNT):
-            self._read()
-        return await self.authorization() != refused
 
 
 class KubeconfigCredentials:
@@ -194,23 +171,15 @@ async def _check_exec(paths: str, loader: _Loader, configuration: _Configuration
 
 
 async def _from_pod() -> tuple[Endpoint, Credentials]:
-    from kubernetes.aio import client, config  # noqa: PLC0415 # see the module's docstring
-
-    configuration: _Configuration = client.Configuration()
-    nowhere = "no kubeconfig ($KUBECONFIG, ~/.kube/config), and this is no pod with an account"
-    read = partial(config.load_incluster_config, client_configuration=configuration)
-    with _explained(nowhere):
-        read()
-        tls = _tls(configuration)
-    namespace = await asyncio.to_thread(_pod_namespace)
-    return _endpoint(configuration, tls, namespace), InClusterCredentials(configuration, read)
-
-
-def _pod_namespace() -> str:
+    account = await asyncio.to_thread(ServiceAccount)
     try:
-        return _NAMESPACE_FILE.read_text().strip() or "default"
-    except OSError:
-        return "default"
+        tls = _trusting(str(account.authority))
+    except OSError as error:
+        raise CredentialsError(
+            f"the certificates of this pod's API server cannot be read: {error}"
+        ) from error
+    endpoint = Endpoint(url=account.url, namespace=account.namespace, tls=tls)
+    return endpoint, account
 
 
 def _endpoint(
@@ -228,13 +197,18 @@ def _endpoint(
 def _tls(configuration: _Configuration) -> ssl.SSLContext | None:
     if not configuration.host.startswith("https"):
         return None
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    # Cluster CAs are often self-made and lack extensions that strict mode asks for; Go does not.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context = _trusting(configuration.ssl_ca_cert)
     _load_certificate(context, configuration)
     if not configuration.verify_ssl:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _trusting(authority: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority)
+    # Cluster CAs are often self-made and lack extensions that strict mode asks for; Go does not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 

@@ -1,16 +1,15 @@
-import datetime as dt
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from aiohttp import web
 
+from driver.kube import account
 from driver.kube import session as module
 from driver.kube.errors import CredentialsError, Unauthorized, Unreachable
 from driver.kube.rest import ONCE, Rest
@@ -188,10 +187,7 @@ def service_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Where a pod finds its token, CA and namespace; the token is t1."""
     (tmp_path / "token").write_text("t1\n")
     (tmp_path / "namespace").write_text("quadrant")
-    prefix = "kubernetes.aio.config.incluster_config.SERVICE"
-    monkeypatch.setattr(f"{prefix}_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(f"{prefix}_CERT_FILENAME", str(tmp_path / "ca.crt"))
-    monkeypatch.setattr(module, "_NAMESPACE_FILE", tmp_path / "namespace")
+    monkeypatch.setattr(account, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -209,7 +205,7 @@ async def test_a_pod_uses_its_service_account(
             assert session.endpoint.namespace == "quadrant"
             (service_account / "token").write_text("t2\n")
             await Rest(session).get(NODES)
-    assert [value.lower() for value in shown] == ["bearer t1", "bearer t2"]
+    assert shown == ["Bearer t1", "Bearer t2"]
 
 
 async def test_a_token_that_cannot_be_read_is_an_error_for_now(
@@ -221,8 +217,7 @@ async def test_a_token_that_cannot_be_read_is_an_error_for_now(
         host, port = server.url.removeprefix("https://").split(":")
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-        at_once = SimpleNamespace(datetime=dt.datetime, timedelta=lambda **_: dt.timedelta(0))
-        monkeypatch.setattr("kubernetes.aio.config.incluster_config.datetime", at_once)
+        monkeypatch.setattr(account, "REFRESH_PERIOD", 0.0)
         async with open_session() as session:
             (service_account / "token").write_text("")
             with pytest.raises(CredentialsError, match="service account cannot be read"):
@@ -241,6 +236,32 @@ async def test_a_server_of_another_ca_is_not_trusted(
             with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
                 await Rest(session, policy=ONCE).get(NODES)
         assert server.requests == []
+
+
+@pytest.mark.parametrize("missing", ["token", "ca.crt"])
+async def test_an_account_that_is_not_whole_is_named(
+    monkeypatch: pytest.MonkeyPatch, service_account: Path, missing: str
+) -> None:
+    """Without its token this is no pod with an account; without the CA the file is said."""
+    (service_account / "ca.crt").touch()
+    (service_account / missing).unlink()
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    words = {"token": "no pod with an account", "ca.crt": "certificates of this pod"}[missing]
+    with pytest.raises(CredentialsError, match=words):
+        async with open_session():
+            pass
+
+
+async def test_an_address_of_ipv6_stands_in_brackets(
+    monkeypatch: pytest.MonkeyPatch, service_account: Path
+) -> None:
+    """As a URL wants it."""
+    loopback_certificate(service_account)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    async with open_session() as session:
+        assert session.endpoint.url == "https://[fd00::1]:443"
 
 
 def test_the_client_library_is_not_imported_before_it_is_needed() -> None:
