@@ -14,7 +14,8 @@ from driver.cli.explanation.subject import Case, Subject, find, parse, pod_key
 from driver.cli.live.listing import Reader
 from driver.cli.live.view import Rules, view
 from driver.cli.render import console, explanation
-from driver.controller.policies import Defaults
+from driver.cli.usage import UsageError, told_by
+from driver.controller.policies import Defaults, resolve
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
 
@@ -39,14 +40,18 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(text: str, place: Place, told: Told, *, output: str) -> None:
-    """Explain `pod/NAME` or `claim/NAME`; raises `QuadrantError`."""
+    """Explain `pod/NAME` or `claim/NAME`; raises `UsageError`, or another `QuadrantError`."""
     if output not in _OUTPUTS:
-        raise typer.BadParameter(f"{output!r}: expected {' or '.join(_OUTPUTS)}", param_hint="-o")
+        raise UsageError(f"-o: {output!r} is not known: expected {' or '.join(_OUTPUTS)}")
+    # Looked at before a cluster is: a word that means nothing is no matter of clusters.
+    parse(text, "")
     rules = Rules(
         driver=told.driver,
         defaults=Defaults(node=told.node, gpu=told.gpu, weights=told.weights),
         registry=scorers.installed(),
     )
+    with told_by("--node-policy, --gpu-policy, --scoring-weights"):
+        resolve(None, None, {}, None, defaults=rules.defaults, registry=rules.registry)
     found = asyncio.run(_ask(text, place, rules))
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

@@ -5,11 +5,13 @@ waits for a Kubernetes client to read a help text.
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from driver.cli.usage import UsageError
 from driver.model.errors import QuadrantError
 from driver.model.names import DRIVER
 
@@ -22,7 +24,6 @@ app = typer.Typer(
     # Help in plain text: rich would take three times as long to import as all the rest.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="A Kubernetes DRA driver that chooses the best GPUs, on two axes: node and GPU.",
 )
 
 
@@ -33,7 +34,7 @@ def main() -> None:
         app(prog_name="kubectl quadrant" if called == _KUBECTL_PLUGIN else "quadrant")
     except QuadrantError as error:
         print(f"quadrant: {error}", file=sys.stderr)  # noqa: T201 - it is for the user
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
 
 
 # The processes have an option for each of their settings, whose types take long to import: they
@@ -57,6 +58,25 @@ def node(context: typer.Context) -> None:
     processes.call("node", context.args)
 
 
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """A Kubernetes DRA driver that chooses the best GPUs, on two axes: node and GPU."""
+
+
 @app.command()
 def version() -> None:
     """Print the version."""
@@ -74,8 +94,19 @@ Context = Annotated[str | None, typer.Option(help="The kubeconfig's context.")]
 Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
 
 
+# Options of `simulate` that say something about one kind of input only.
+_OF_FILES = {"kubernetes": "--kubernetes", "ascii_only": "--ascii"}
+_OF_TRACES = {
+    "seed": "--seed",
+    "until": "--until",
+    "departures": "--departures",
+    "cpu_only": "--cpu-only",
+}
+
+
 @app.command()
 def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about each
+    context: typer.Context,
     files: Annotated[
         list[str],
         typer.Option(
@@ -123,7 +154,8 @@ def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about
     docs/simulate.md describes the inventory file, and traces.
     """
     if bool(files) == bool(trace):
-        raise typer.BadParameter("expected either -f or --trace")
+        raise UsageError("expected either -f or --trace")
+    _refuse(context, _OF_FILES if trace else _OF_TRACES, asked_for="--trace" if trace else "-f")
     if trace:
         from driver.cli import trace as played  # noqa: PLC0415
 
@@ -136,6 +168,7 @@ def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about
                 until=until,
                 departures=departures,
                 cpu_only=cpu_only,
+                fail_below=fail_below,
                 output=output,
             )
         )
@@ -152,6 +185,14 @@ def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about
             ascii_only=ascii_only,
         )
     )
+
+
+def _refuse(context: typer.Context, options: Mapping[str, str], *, asked_for: str) -> None:
+    """What nobody looks at must not seem to count."""
+    for name, option in options.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{option} says nothing with {asked_for}: leave it out")
 
 
 @app.command()

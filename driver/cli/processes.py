@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
-from driver.controller.policies import Defaults
+from driver.cli import scorers
+from driver.cli.usage import told_by
+from driver.controller.policies import Defaults, resolve
 from driver.controller.settings import ControllerSettings
 from driver.node.settings import NodeSettings
 
@@ -99,6 +101,8 @@ def controller(  # noqa: PLR0913 - one option for each setting
         health_host=health_host,
         health_port=health_port,
     )
+    with told_by("--node-policy, --gpu-policy, --scoring-weights"):
+        resolve(None, None, {}, None, defaults=settings.defaults, registry=scorers.installed())
     _serve(run(settings), log_level)
 
 
@@ -150,6 +154,8 @@ def node(  # noqa: PLR0913 - one option for each setting
         vendor_cdi_dirs=tuple(vendor_cdi_dir),
         parallel_claims=parallel_claims,
     )
+    with told_by("settings"):
+        settings.check()
     _serve(run(settings), log_level)
 
 

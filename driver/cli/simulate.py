@@ -6,27 +6,23 @@ import msgspec
 import typer
 
 from driver.cli import scorers
+from driver.cli.pairs import pair
 from driver.cli.render import comparison, console, simulation
 from driver.cli.render.page.document import page
-from driver.cli.simulation import metrics
+from driver.cli.simulation.bounds import bound, check
 from driver.cli.simulation.documents import read
 from driver.cli.simulation.manifests import Manifests, sort
+from driver.cli.simulation.metrics import BOUNDED, bounded
 from driver.cli.simulation.report import Comparison, Report
 from driver.cli.simulation.run import compare
 from driver.cli.simulation.run import simulate as play
 from driver.cli.simulation.snapshot import served
 from driver.cli.simulation.world import Rules
-from driver.controller.policies import Defaults
+from driver.cli.usage import UsageError, told_by
 from driver.controller.settings import ControllerSettings
-from driver.model.errors import QuadrantError
-from driver.policy.registry import Registry
 from driver.simulator.releases import LATEST, Release, release
 
 _OUTPUTS = ("table", "json", "html")
-
-
-class PairError(QuadrantError):
-    """A pair of policies that cannot be read."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,18 +39,21 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(asked: Asked) -> None:
     """Play the files and print the result.
 
-    Raises `QuadrantError` for what is wrong with them, and when a metric is below its bound.
+    Raises `UsageError`, `QuadrantError` for what is wrong with the files, and `BoundError` when a
+    metric is below its bound.
     """
     if asked.output not in _OUTPUTS:
-        raise typer.BadParameter(
-            f"{asked.output!r}: expected {', '.join(_OUTPUTS)}", param_hint="-o"
-        )
+        raise UsageError(f"-o: {asked.output!r} is not known: expected {', '.join(_OUTPUTS)}")
     registry = scorers.installed()
-    bounds = [metrics.bound(text) for text in asked.fail_below]
-    policies = [pair(text, registry) for text in asked.policies]
+    with told_by("--fail-below"):
+        bounds = [bound(text, BOUNDED) for text in asked.fail_below]
+    with told_by("--policy"):
+        policies = [pair(text, registry) for text in asked.policies]
+    with told_by("--kubernetes"):
+        wanted = None if asked.kubernetes is None else release(asked.kubernetes)
     manifests = sort(read(asked.files))
     rules = Rules(
-        release=_release(asked.kubernetes, manifests),
+        release=wanted or _served(manifests),
         defaults=ControllerSettings().defaults,
         registry=registry,
     )
@@ -66,27 +65,12 @@ def simulate(asked: Asked) -> None:
         compared = None
     _warn(reports)
     _show(reports[0] if len(reports) == 1 or compared is None else compared, asked)
-    metrics.check(bounds, ((report.policy, report.metrics) for report in reports))
+    check(bounds, ((report.policy, bounded(report.metrics)) for report in reports))
 
 
-def _release(asked: str | None, manifests: Manifests) -> Release:
-    """What is asked for; else what the snapshot says; else the latest."""
-    if asked is None and manifests.snapshots:
-        return served(manifests.snapshots[0])
-    return release(asked or LATEST)
-
-
-def pair(text: str, registry: Registry) -> Defaults:
-    """Read NODE/GPU; raises `PairError`, or `PolicyError` for a name that is not known."""
-    node, slash, gpu = (part.strip() for part in text.partition("/"))
-    if not (node and slash and gpu):
-        raise PairError(
-            f"policy {text!r} cannot be read: expected NODE/GPU, such as compact/spread, where "
-            "each may be several names joined by commas"
-        )
-    registry.node_scorer(node)
-    registry.objective(gpu)
-    return Defaults(node=node, gpu=gpu)
+def _served(manifests: Manifests) -> Release:
+    """What the snapshot says; else the latest."""
+    return served(manifests.snapshots[0]) if manifests.snapshots else release(LATEST)
 
 
 def _warn(reports: Iterable[Report]) -> None:

@@ -9,12 +9,15 @@ import msgspec
 import typer
 
 from driver.cli import scorers
+from driver.cli.pairs import pair
 from driver.cli.render import console
 from driver.cli.render.trace import as_table
 from driver.cli.simulation import recorded
+from driver.cli.simulation.bounds import Figures, bound, check
+from driver.cli.simulation.recorded import TraceError
 from driver.cli.simulation.tracereport import Departures, Played, TraceReport
-from driver.model.errors import QuadrantError
-from driver.policy.registry import NONE, Registry
+from driver.cli.usage import UsageError, told_by
+from driver.policy.registry import Registry
 from driver.simulator.trace.deciders import by_lot, by_policy, in_order, with_stock_scheduler
 from driver.simulator.trace.departures import play_leaving
 from driver.simulator.trace.measure import Measure
@@ -23,12 +26,13 @@ from driver.simulator.trace.tasks import Machine, Task, arrivals, capacity, mix
 
 _OUTPUTS = ("table", "json")
 _CPU_ONLY = ("policy", "stock")
+# For comparison: the first place of all, or one drawn by lot.
 _FIRST_FIT, _RANDOM = "first-fit", "random"
+_OTHERS = {_FIRST_FIT, _RANDOM}
 _DIGITS = 3
-
-
-class TraceOptionError(QuadrantError):
-    """Options that do not go together, or have no such value."""
+# The figures of which more is better; `served` only where tasks leave.
+_BOUNDED = ("a95", "a100", "a130")
+_SERVED = "served"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     until: float = 1.3
     departures: bool = False
     cpu_only: str = "policy"
+    fail_below: Sequence[str] = ()
     output: str = "table"
 
 
@@ -53,9 +58,20 @@ class _Trace(msgspec.Struct, frozen=True):
 
 
 def simulate(asked: Asked) -> None:
-    """Play the trace for each policy and print the result; raises `QuadrantError`."""
+    """Play the trace for each policy and print the result.
+
+    Raises `UsageError`, `QuadrantError` for what is wrong with the trace, and `BoundError` when a
+    metric is below its bound.
+    """
     _check(asked)
     registry = scorers.installed()
+    with told_by("--fail-below"):
+        known = (*_BOUNDED, _SERVED) if asked.departures else _BOUNDED
+        bounds = [bound(text, known) for text in asked.fail_below]
+    with told_by("--policy"):
+        for policy in asked.policies:
+            if policy not in _OTHERS:
+                pair(policy, registry)
     trace = _read(asked)
     report = TraceReport(
         nodes=len(trace.machines),
@@ -69,6 +85,7 @@ def simulate(asked: Asked) -> None:
         typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         as_table(report, console.stdout())
+    check(bounds, ((one.policy, _figures(one)) for one in report.policies))
 
 
 def _check(asked: Asked) -> None:
@@ -77,18 +94,18 @@ def _check(asked: Asked) -> None:
         (asked.cpu_only, _CPU_ONLY, "--cpu-only"),
     ):
         if value not in known:
-            raise typer.BadParameter(f"{value!r}: expected {' or '.join(known)}", param_hint=hint)
+            raise UsageError(f"{hint}: {value!r} is not known: expected {' or '.join(known)}")
     if not asked.policies:
-        raise TraceOptionError("--trace needs at least one --policy, such as fragmentation")
+        raise UsageError("--trace needs at least one --policy, such as fragmentation")
     if not 0 < asked.until < math.inf:
-        raise TraceOptionError(f"--until is {asked.until}: expected a number such as 1.3")
+        raise UsageError(f"--until: {asked.until} cannot be: expected a number such as 1.3")
 
 
 def _read(asked: Asked) -> _Trace:
     machines = recorded.machines(asked.nodes)
     tasks = recorded.tasks(asked.tasks, timed=asked.departures)
     if not capacity(machines):
-        raise TraceOptionError(f"no node of {asked.nodes} has a card: nothing can be measured")
+        raise TraceError(f"trace {asked.nodes}: no node has a card, so nothing can be measured")
     until = math.ceil(asked.until * capacity(machines))
     played = arrivals(tasks, until=until, draw=random.Random(asked.seed).randrange)  # noqa: S311
     return _Trace(machines, tasks, tuple(played))
@@ -102,15 +119,16 @@ def _play(policy: str, trace: _Trace, asked: Asked, registry: Registry) -> Playe
 
 
 def _decide(policy: str, trace: _Trace, asked: Asked, registry: Registry) -> Decide:
-    if policy in {_FIRST_FIT, NONE}:
+    if policy == _FIRST_FIT:
         decide = in_order()
     elif policy == _RANDOM:
         # Other draws than those of the tasks, so that all policies meet the same ones.
         decide = by_lot(random.Random(f"places of {asked.seed}").randrange)  # noqa: S311
     else:
-        node, _, gpu = policy.partition("/")
-        usual = mix(trace.recorded)
-        decide = by_policy(node, gpu or node, mix=usual, machines=trace.machines, registry=registry)
+        both, usual = pair(policy, registry), mix(trace.recorded)
+        decide = by_policy(
+            both.node, both.gpu, mix=usual, machines=trace.machines, registry=registry
+        )
     return with_stock_scheduler(decide) if asked.cpu_only == "stock" else decide
 
 
@@ -139,6 +157,11 @@ def _reported(policy: str, outcome: Outcome, departures: Departures | None) -> P
         decision_p99_ms=round(1000 * seconds[99 * (len(seconds) - 1) // 100], _DIGITS),
         departures=departures,
     )
+
+
+def _figures(played: Played) -> Figures:
+    served = None if played.departures is None else played.departures.served
+    return {"a95": played.a95, "a100": played.a100, "a130": played.a130, _SERVED: served}
 
 
 def _rounded(value: float | None) -> float | None:

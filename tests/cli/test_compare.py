@@ -7,11 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from driver.cli.pairs import pair
 from driver.cli.render.comparison import ROWS
-from driver.cli.simulate import PairError
-from driver.cli.simulation.metrics import BOUNDED, BoundError, bound, check, measure
+from driver.cli.simulation.bounds import BoundError, bound, check
+from driver.cli.simulation.metrics import BOUNDED, bounded, measure
 from driver.cli.simulation.report import CardUse, Comparison, Metrics, PendingPod
-from driver.policy.registry import PolicyError
+from driver.cli.usage import UsageError
+from driver.policy.registry import BUILT_IN
 from tests.cli.conftest import ROOT, TWO_BY_TWO, Quadrant
 
 INVENTORY = TWO_BY_TWO / "inventory.yaml"
@@ -109,12 +111,17 @@ def test_a_bound_that_is_missed_ends_with_an_error(
     assert str(raised.value) == "cardsFree is 4 with spread/spread, below 5"
 
 
-@pytest.mark.parametrize("text", ["compact", "compact/", "/spread", ""])
+def test_one_name_is_for_both_axes() -> None:
+    """As for traces."""
+    assert pair("spread", BUILT_IN) == pair("spread/spread", BUILT_IN)
+
+
+@pytest.mark.parametrize("text", ["compact/", "/spread", "/", ""])
 def test_a_pair_needs_both_axes(quadrant: Quadrant, text: str) -> None:
     """The sentence shows one."""
-    with pytest.raises(PairError, match="expected NODE/GPU, such as compact/spread"):
+    with pytest.raises(UsageError, match="expected NODE/GPU, such as compact/spread"):
         quadrant("simulate", "-f", INVENTORY, "--policy", text)
-    with pytest.raises(PolicyError, match="'tight' is not known"):
+    with pytest.raises(UsageError, match="--policy: GPU policy 'tight' is not known"):
         quadrant("simulate", "-f", INVENTORY, "--policy", "compact/tight")
 
 
@@ -122,7 +129,7 @@ def test_a_pair_needs_both_axes(quadrant: Quadrant, text: str) -> None:
 def test_a_bound_that_means_nothing(text: str) -> None:
     """Of fragmentation less is better: a bound from below would be a mistake."""
     with pytest.raises(BoundError, match="expected METRIC=VALUE"):
-        bound(text)
+        bound(text, BOUNDED)
 
 
 def test_numbers() -> None:
@@ -152,7 +159,7 @@ def test_nothing_left_is_not_fragmented() -> None:
     for cards in ([card(exclusive=True)], []):
         found = measure([], [], cards)
         assert (found.fragmentation, found.placed_percent) == (0.0, 100.0)
-        check([bound("wholeFreePercent=100")], [("p", found)])
+        check([bound("wholeFreePercent=100", BOUNDED)], [("p", bounded(found))])
 
 
 def test_names_on_the_screen_and_of_bounds_are_those_of_the_json() -> None:

@@ -13,6 +13,7 @@ from driver.cli.explanation.subject import SubjectError, parse
 from driver.cli.live.listing import ForbiddenError, Listing
 from driver.cli.live.view import Rules
 from driver.cli.render.explanation import as_text
+from driver.cli.usage import UsageError
 from driver.controller.policies import Defaults
 from driver.kube.rest import Rest
 from driver.model import names
@@ -168,7 +169,7 @@ def test_other_states(objects: tuple[Any, ...], text: str, says: str) -> None:
 @pytest.mark.parametrize("text", ["p", "pod/", "node/a", "pod/a/b", "pod/nobody", "claim/nobody"])
 def test_what_cannot_be_found_or_read(text: str) -> None:
     """The sentence says what was expected."""
-    with pytest.raises(SubjectError, match=r"expected pod/NAME|there is no"):
+    with pytest.raises((UsageError, SubjectError), match=r"expected pod/NAME|there is no"):
         explained(listing(), text)
 
 

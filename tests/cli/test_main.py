@@ -24,6 +24,35 @@ def test_an_error_is_one_sentence_and_status_1() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate",),
+        ("simulate", "-f", "x", "--policy", "tight"),
+        ("simulate", "-f", "x", "--policy", "compact/"),
+        ("simulate", "-f", "x", "--kubernetes", "2.0"),
+        ("simulate", "-f", "x", "--fail-below", "x=1"),
+        ("simulate", "-f", "x", "-o", "yaml"),
+        ("simulate", "--trace", "n", "t", "--policy", "tight"),
+        ("explain", "node/a"),
+        ("explain", "pod/a", "--gpu-policy", "tight"),
+        ("explain", "pod/a", "-o", "yaml"),
+        ("controller", "--node-policy", "tight"),
+        ("node", "--node-name", "n", "--plugins-dir", "relative"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_status_2(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever means nothing on the command line, before any file or cluster is read."""
+    monkeypatch.setattr(sys, "argv", ["quadrant", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("quadrant: ")
+
+
 @pytest.mark.parametrize("command", ["controller", "node"])
 def test_help_of_the_processes_lists_their_settings(command: str) -> None:
     """The processes read their own arguments, help included."""
@@ -50,7 +79,7 @@ def test_a_missing_option_is_status_2() -> None:
 def test_settings_of_the_node_are_checked() -> None:
     """What the settings refuse is told as an error, before anything starts."""
     done = _run("node", "--node-name", "n", "--simulate", "4xT4", "--plugins-dir", "relative")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "must be an absolute path" in done.stderr
 
 
@@ -87,4 +116,5 @@ def test_usage_says_what_was_typed(
 
 def test_version(quadrant: Quadrant) -> None:
     """One line."""
-    assert len(quadrant("version").stdout.splitlines()) == 1
+    (told,) = quadrant("version").stdout.splitlines()
+    assert quadrant("--version").stdout.splitlines() == [told]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from driver.cli.simulation.report import Report
-from driver.simulator.releases import UnknownReleaseError
+from driver.cli.usage import UsageError
 from tests.cli.conftest import ROOT, TWO_BY_TWO, Quadrant
 
 INVENTORY = TWO_BY_TWO / "inventory.yaml"
@@ -240,7 +240,7 @@ def test_stdin_and_lists(quadrant: Quadrant) -> None:
 
 def test_an_unknown_release_is_refused(quadrant: Quadrant) -> None:
     """Nothing is guessed about a release that is not known."""
-    with pytest.raises(UnknownReleaseError, match=r"'2\.0' is not known here"):
+    with pytest.raises(UsageError, match=r"--kubernetes: Kubernetes '2\.0' is not known here"):
         quadrant("simulate", "-f", TWO_BY_TWO, "--kubernetes", "2.0")
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from driver.cli.simulation.bounds import BoundError
 from driver.cli.simulation.recorded import TraceError, machines, tasks
-from driver.cli.trace import TraceOptionError
-from driver.model.errors import QuadrantError
-from driver.policy.registry import PolicyError
+from driver.cli.usage import UsageError
 from driver.simulator.trace.tasks import Ask, Machine
 from tests.cli.conftest import Quadrant
 
@@ -58,7 +57,9 @@ def test_a_trace_is_read(files: Files) -> None:
         ("1,500", "1,1500", "line 3: gpu_milli is 1500"),
         ("1,500", "1,0", "line 3: gpu_milli is 0"),
         ("50,60", "60,50", "line 3: deletion_time 50 is before"),
-        ("50,60", "50", "line 3: deletion_time is None"),
+        ("50,60", "50", "line 3: deletion_time is missing"),
+        ("50,60", "50,60,70", "line 3: 1 more values than the first line has names"),
+        (TASKS.partition("\n")[2], "", "tasks.csv is empty"),
     ],
 )
 def test_a_wrong_trace_is_told(files: Files, old: str, new: str, complaint: str) -> None:
@@ -66,6 +67,20 @@ def test_a_wrong_trace_is_told(files: Files, old: str, new: str, complaint: str)
     _, recorded = files(tasks=TASKS.replace(old, new))
     with pytest.raises(TraceError, match=complaint):
         tasks(recorded, timed=True)
+
+
+def test_a_node_must_name_its_model(files: Files) -> None:
+    """A line that ends too early is no node without a model."""
+    nodes, _ = files(nodes=NODES.replace("2,T4", "2"))
+    with pytest.raises(TraceError, match=r"nodes\.csv, line 2: model is missing"):
+        machines(nodes)
+
+
+def test_what_spreadsheets_add_does_not_matter(files: Files) -> None:
+    """A mark at the beginning of the file, spaces around values."""
+    nodes, recorded = files("\ufeff" + NODES, TASKS.replace("T4|A10", "T4 | A10 "))
+    assert machines(nodes)[0].model == "T4"
+    assert tasks(recorded)[1].ask.models == {"T4", "A10"}
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
@@ -115,30 +130,50 @@ def test_the_table_says_who_places_what(files: Files, quadrant: Quadrant) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("arguments", "complaint"),
     [
-        ((), TraceOptionError),
-        (("--policy", "unknown"), PolicyError),
-        (("--policy", "compact", "--until", "0"), TraceOptionError),
-        (("--policy", "compact", "--until", "nan"), TraceOptionError),
+        ((), "--trace needs at least one --policy"),
+        (("--policy", "unknown"), "--policy: node policy 'unknown' is not known"),
+        (("--policy", "compact/"), "--policy: policy 'compact/' cannot be read"),
+        (("--policy", "compact", "--until", "0"), "--until: 0.0 cannot be"),
+        (("--policy", "compact", "--until", "nan"), "--until: nan cannot be"),
+        (("--policy", "compact", "-o", "html"), "-o: 'html' is not known"),
+        (("--policy", "compact", "--cpu-only", "me"), "--cpu-only: 'me' is not known"),
+        (("--policy", "compact", "--ascii"), "--ascii says nothing with --trace"),
+        (("--policy", "compact", "--kubernetes", "1.37"), "--kubernetes says nothing"),
+        (("--policy", "compact", "--fail-below", "placed=1"), "--fail-below: bound 'placed=1'"),
+        (("--policy", "compact", "--fail-below", "served=1"), "one of a95, a100, a130$"),
     ],
 )
 def test_wrong_options_are_told(
-    files: Files, quadrant: Quadrant, arguments: tuple[str, ...], error: type[QuadrantError]
+    files: Files, quadrant: Quadrant, arguments: tuple[str, ...], complaint: str
 ) -> None:
     """Before anything is played."""
-    with pytest.raises(error):
+    with pytest.raises(UsageError, match=complaint):
         quadrant("simulate", "--trace", *files(), *arguments)
+
+
+def test_a_bound_holds_for_traces_too(files: Files, quadrant: Quadrant) -> None:
+    """The report is printed, and what is below its bound ends with an error."""
+    asked = ("simulate", "--trace", *files(), "--policy", "compact", "--departures")
+    assert quadrant(*asked, "--fail-below", "served=1").exit_code == 0
+    with pytest.raises(BoundError, match=r"served is [0-9.]+ with compact, below 101"):
+        quadrant(*asked, "--fail-below", "served=101")
+    with pytest.raises(BoundError, match="a130 was not measured with compact"):
+        quadrant(*asked, "--fail-below", "a130=1")
 
 
 def test_nothing_can_be_measured_without_cards(files: Files, quadrant: Quadrant) -> None:
     """Percentages of nothing."""
     nodes, recorded = files(nodes=NODES.replace(",2,", ",0,"))
-    with pytest.raises(TraceOptionError, match="no node"):
+    with pytest.raises(TraceError, match="no node"):
         quadrant("simulate", "--trace", nodes, recorded, "--policy", "compact")
 
 
 def test_either_manifests_or_a_trace(files: Files, quadrant: Quadrant) -> None:
     """Not both, not none."""
-    assert quadrant("simulate").exit_code == 2
-    assert quadrant("simulate", "-f", "x", "--trace", *files()).exit_code == 2
+    for asked in ((), ("-f", "x", "--trace", *files())):
+        with pytest.raises(UsageError, match="either -f or --trace"):
+            quadrant("simulate", *asked)
+    with pytest.raises(UsageError, match="--seed says nothing with -f"):
+        quadrant("simulate", "-f", "x", "--seed", "7")

@@ -1,11 +1,15 @@
 """Where tasks go: states of machines, sets of cards, the best machine."""
 
+from itertools import combinations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from driver.policy.registry import node_scorer, objective
 from driver.simulator.trace.fleet import Fleet, Place
 from driver.simulator.trace.placer import Option, PolicyPlacer, StockPlacer
-from driver.simulator.trace.state import CardUse, card_sets, idle
+from driver.simulator.trace.state import MOST_SETS, CardUse, card_sets, idle
 from driver.simulator.trace.tasks import Ask
 from tests.simulator.traces import ask, machine
 
@@ -29,6 +33,25 @@ def test_card_sets(used: tuple[int, ...], wanted: Ask, sets: list[tuple[int, ...
     state = idle(machine(len(used)))
     state = state._replace(cards=tuple(CardUse(one, int(one > 0)) for one in used))
     assert list(card_sets(state, wanted)) == sets
+
+
+@given(st.lists(st.sampled_from([0, 300, 600]), max_size=6), st.integers(0, 4))
+def test_card_sets_are_all_kinds_of_sets(used: list[int], count: int) -> None:
+    """As from trying all sets and keeping the first of each kind."""
+    cards = tuple(CardUse(one, int(one > 0)) for one in used)
+    fitting = [index for index, one in enumerate(used) if one + 400 <= 1000]
+    first: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for chosen in combinations(fitting, count):
+        first.setdefault(tuple(sorted(used[index] for index in chosen)), chosen)
+    state = idle(machine(len(used)))._replace(cards=cards)
+    assert list(card_sets(state, ask(count, 400))) == list(first.values())
+
+
+def test_no_machine_has_more_sets_than_can_be_rated() -> None:
+    """Sixty cards, each in another use, and shares of eight of them."""
+    cards = tuple(CardUse(one, 1) for one in range(1, 61))
+    sets = list(card_sets(idle(machine(60))._replace(cards=cards), ask(8, 500)))
+    assert len(sets) == len(set(sets)) == MOST_SETS
 
 
 @pytest.mark.parametrize(

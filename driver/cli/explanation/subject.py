@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from driver.cli.usage import UsageError
 from driver.controller.cluster import Cluster
 from driver.controller.needs import needs
 from driver.model.api import ObjectMeta
@@ -23,7 +24,7 @@ _KINDS = {
 
 
 class SubjectError(QuadrantError):
-    """What is to be explained cannot be found, or not be read."""
+    """What is to be explained cannot be found."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -50,10 +51,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, namespace: str) -> Subject:
-    """Read `pod/NAME` or `claim/NAME`; raises `SubjectError`."""
+    """Read `pod/NAME` or `claim/NAME`; raises `UsageError`."""
     kind, _, name = text.partition("/")
     if kind.lower() not in _KINDS or not name or "/" in name:
-        raise SubjectError(
+        raise UsageError(
             f"{text!r} cannot be explained: expected pod/NAME or claim/NAME, and the namespace "
             "with --namespace"
         )

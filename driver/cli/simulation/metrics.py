@@ -3,10 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import msgspec
-
 from driver.cli.simulation.report import CardUse, Metrics, PendingPod, Placement
-from driver.model.errors import QuadrantError
 
 _DIGITS = 2
 # Of these more is better, so that a bound from below makes sense.
@@ -20,15 +17,9 @@ BOUNDED: Mapping[str, Callable[[Metrics], float]] = {
 }
 
 
-class BoundError(QuadrantError):
-    """A bound that cannot be read, or that a metric is below of."""
-
-
-class Bound(msgspec.Struct, frozen=True):
-    """What a metric must reach."""
-
-    metric: str
-    least: float
+def bounded(metrics: Metrics) -> dict[str, float]:
+    """The metrics of which more is better, by their names."""
+    return {name: value(metrics) for name, value in BOUNDED.items()}
 
 
 def measure(
@@ -75,31 +66,3 @@ def _group(card: CardUse) -> tuple[str, str]:
 def _by_reason(pending: Iterable[PendingPod]) -> dict[str, int]:
     counted = Counter(("refused: " if pod.refused else "") + pod.reason for pod in pending)
     return dict(counted.most_common())
-
-
-def bound(text: str) -> Bound:
-    """Read METRIC=VALUE; raises `BoundError`."""
-    metric, _, value = text.partition("=")
-    try:
-        least = float(value)
-    except ValueError:
-        least = float("nan")
-    if metric not in BOUNDED or least != least:  # noqa: PLR0124 # only NaN is not itself
-        raise BoundError(
-            f"bound {text!r} cannot be read: expected METRIC=VALUE, such as placedPercent=95, with "
-            f"one of {', '.join(BOUNDED)}"
-        )
-    return Bound(metric, least)
-
-
-def check(bounds: Iterable[Bound], found: Iterable[tuple[str, Metrics]]) -> None:
-    """Raise `BoundError` that names each policy and metric below its bound."""
-    measured = list(found)
-    below = [
-        f"{one.metric} is {BOUNDED[one.metric](metrics):g} with {policy}, below {one.least:g}"
-        for one in bounds
-        for policy, metrics in measured
-        if BOUNDED[one.metric](metrics) < one.least
-    ]
-    if below:
-        raise BoundError("; ".join(below))

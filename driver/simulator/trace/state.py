@@ -1,11 +1,15 @@
 """What is in use of a machine, and which cards of it a task may take."""
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import islice
 from typing import NamedTuple
 
 from driver.policy.fragmentation_wants import Room
 from driver.simulator.trace.tasks import WHOLE_CARD, Ask, Machine
+
+# Shares of many cards at once, on a machine with many cards in different use, are in more sets than
+# anybody can rate.
+MOST_SETS = 2000
 
 
 class CardUse(NamedTuple):
@@ -54,7 +58,7 @@ def idle(machine: Machine) -> State:
 
 
 def card_sets(state: State, ask: Ask) -> Iterator[tuple[int, ...]]:
-    """The cards that the task may take, in the order of the cards.
+    """The cards that the task may take, in the order of the cards; at most `MOST_SETS` of them.
 
     Of sets that differ only in which of several equally used cards they have, the first.
     """
@@ -66,9 +70,19 @@ def card_sets(state: State, ask: Ask) -> Iterator[tuple[int, ...]]:
         if len(fitting) >= ask.cards:
             yield tuple(fitting[: ask.cards])
         return
-    seen: set[tuple[CardUse, ...]] = set()
-    for indices in combinations(fitting, ask.cards):
-        kind = tuple(sorted(state.cards[index] for index in indices))
-        if kind not in seen:
-            seen.add(kind)
-            yield indices
+    yield from islice(_sets(state.cards, fitting, ask.cards, frozenset()), MOST_SETS)
+
+
+def _sets(
+    cards: tuple[CardUse, ...], fitting: list[int], count: int, passed: frozenset[CardUse]
+) -> Iterator[tuple[int, ...]]:
+    """Sets of so many of these cards; none of a kind of which one was passed over before."""
+    if not count:
+        yield ()
+        return
+    for place, index in enumerate(fitting):
+        if cards[index] in passed:
+            continue
+        for rest in _sets(cards, fitting[place + 1 :], count - 1, passed):
+            yield (index, *rest)
+        passed |= {cards[index]}
