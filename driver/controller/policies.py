@@ -15,15 +15,11 @@ from driver.model.api import ObjectMeta
 from driver.model.core import Pod
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import QuadrantError
+from driver.model.gpuconfig import POLICY_API_VERSION, POLICY_KIND
 from driver.model.resourceclaim import ResourceClaim
 from driver.policy import weights
 from driver.policy.registry import BUILT_IN, Registry
 from driver.policy.weights import Weights
-
-# What a DeviceClass' opaque configuration for our driver is called that sets policies; its fields
-# are `nodePolicy`, `gpuPolicy` and `scoringWeights`.
-POLICY_API_VERSION = f"{names.DOMAIN}/v1alpha1"
-POLICY_KIND = "PlacementPolicy"
 
 _LONGEST = 128
 

@@ -25,3 +25,7 @@ class DoubleUseError(ClaimRefusedError):
 
 class StorageError(NodeError):
     """A file of ours cannot be read or written; nothing was changed by the call that failed."""
+
+
+class HardwareError(NodeError):
+    """A card did not do what it was told."""

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from driver.controller.policies import POLICY_KIND
 from driver.model import names
+from driver.model.gpuconfig import POLICY_KIND
 from driver.simulator import identity
 
 Raw = dict[str, Any]
