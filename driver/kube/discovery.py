@@ -87,6 +87,22 @@ async def discover(rest: Rest, *, driver: str) -> Served:
     Leaves nothing behind. Raises KubeError when the API server cannot be asked, or does not serve
     resource.k8s.io/v1 (before Kubernetes 1.34, or switched off).
     """
+    assumed = await assume(rest)
+    extended = await _probe_class(rest)
+    return msgspec.structs.replace(
+        assumed,
+        features=msgspec.structs.replace(
+            assumed.features, **await _probe_slices(rest, driver, assumed.features)
+        ),
+        extended_resources=assumed.extended_resources if extended is None else extended,
+    )
+
+
+async def assume(rest: Rest) -> Served:
+    """What the release serves by default: the same without dry runs, so that everybody may ask.
+
+    Raises as `discover` does.
+    """
     version = msgspec.json.decode(await rest.get("/version"), type=_Version).git_version
     resources = await _resources(rest, "v1")
     if "resourceclaims" not in resources:
@@ -95,13 +111,10 @@ async def discover(rest: Rest, *, driver: str) -> Served:
             "Kubernetes 1.34 or newer is needed"
         )
     defaults = _defaults(version)
-    extended = await _probe_class(rest)
     return Served(
         version=version,
-        features=msgspec.structs.replace(
-            defaults.features, **await _probe_slices(rest, driver, defaults.features)
-        ),
-        extended_resources=defaults.extended_resources if extended is None else extended,
+        features=defaults.features,
+        extended_resources=defaults.extended_resources,
         taint_rules=await _taint_rules(rest, resources),
     )
 

@@ -18,6 +18,8 @@ HAMI_SCORING_WEIGHTS = "hami.io/device-scoring-weights"
 ORIGINAL_RESOURCES = f"{DOMAIN}/original-resources"
 EXTENDED_RESOURCES = f"{DOMAIN}/extended-resources"
 TEMPLATE_LABEL = f"{DOMAIN}/translated"
+# On a node: names of devices that nothing new may go to, joined by commas. The plugin taints them.
+CORDONED = f"{DOMAIN}/cordoned"
 # A value that never repeats; patched onto a claim to make the scheduler see it (design, rule 8),
 # and to fence off an answer that may still land (rule 4).
 FENCE = f"{DOMAIN}/fence"
@@ -26,6 +28,8 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 # Attributes and capacities of a device; unqualified names are in the driver's own domain.
 UUID = "uuid"
+# The card that a MIG device is a part of.
+PARENT_UUID = "parentUUID"
 PRODUCT_NAME = "productName"
 INDEX = "index"
 NVLINK_GROUP = "nvlinkGroup"

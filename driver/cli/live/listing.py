@@ -81,10 +81,11 @@ class Reader:
             async for page in self._rest.pages(path, params=params):
                 found += self._read(kind, page.items or ())
         except Forbidden as error:
-            what = path.rsplit("/", 1)[-1]
+            where, what = path.rsplit("/", 2)[-2:]
+            scope = f"in namespace {where}" if "/namespaces/" in path else "in all namespaces"
             raise ForbiddenError(
-                f"{what} cannot be listed: {error}; this command needs the right to list them in "
-                "all namespaces"
+                f"{what} cannot be listed: {error}; this command needs the right to list them "
+                f"{scope}"
             ) from error
         return tuple(found)
 

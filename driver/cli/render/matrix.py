@@ -15,17 +15,55 @@ MIB_PER_GIB = 1024
 
 
 class Signs(msgspec.Struct, frozen=True):
-    """What a card is drawn with; a shared one shows the number of its shares."""
+    """What a card is drawn with; a shared one shows the number of its shares.
+
+    `mig` stands before the number of instances in use, `closed` is the second half of a card that
+    nothing new may go to, and `numa` and `gap` stand where the NUMA node, or the NVLink group, is
+    another one.
+    """
 
     free: str
     whole: str
     shared: str
     gap: str
+    mig: str
+    closed: str
+    numa: str
 
 
-UNICODE = Signs(free="·", whole="█", shared="▒", gap="│")
-ASCII = Signs(free=".", whole="#", shared="+", gap="|")
+UNICODE = Signs(free="·", whole="█", shared="▒", gap="│", mig="▚", closed="x", numa="╎")
+ASCII = Signs(free=".", whole="#", shared="+", gap="|", mig="%", closed="x", numa=":")
 _MANY = 9
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One card in a row: two signs, their colour, and what it shares with its neighbours."""
+
+    text: str
+    colour: str
+    group: object = None
+    numa: object = None
+
+
+def strip(cells: Iterable[Cell], signs: Signs) -> Text:
+    """The cards of one node side by side, with a bar where the group or NUMA node changes."""
+    row = Text()
+    last: Cell | None = None
+    for cell in cells:
+        if last is not None:
+            if cell.group != last.group:
+                row.append(f" {signs.gap}")
+            elif cell.numa != last.numa:
+                row.append(f" {signs.numa}")
+            row.append(" ")
+        row.append(cell.text, cell.colour)
+        last = cell
+    return row
+
+
+def count(number: int) -> str:
+    """A number in one place."""
+    return str(number) if number <= _MANY else "*"
 
 
 def matrix(cards: Sequence[CardUse], signs: Signs) -> list[Text]:
@@ -79,23 +117,14 @@ def _by_node(cards: Iterable[CardUse]) -> dict[str, list[CardUse]]:
 
 
 def _cells(cards: Sequence[CardUse], signs: Signs) -> Text:
-    row = Text()
-    group = cards[0].nvlink_group
-    for card in cards:
-        if card.nvlink_group != group:
-            row.append(f" {signs.gap}")
-            group = card.nvlink_group
-        row.append(" " if row else "")
-        row.append(*_cell(card, signs))
-    return row
+    return strip((Cell(*_cell(card, signs), group=card.nvlink_group) for card in cards), signs)
 
 
 def _cell(card: CardUse, signs: Signs) -> tuple[str, str]:
     if card.exclusive or (card.shares == 1 and card.memory_used_mib == card.memory_mib):
         return signs.whole * 2, "red"
     if card.shares:
-        number = str(card.shares) if card.shares <= _MANY else "*"
-        return signs.shared + number, "yellow"
+        return signs.shared + count(card.shares), "yellow"
     return signs.free * 2, "green"
 
 
