@@ -15,12 +15,13 @@ import structlog
 
 from driver.admission.server import Allowed, Answer, Call, Denied
 from driver.controller.cluster import Cluster
-from driver.controller.commit import Allow, Deny, Ruling, decide
+from driver.controller.commit import Allow, Cause, Deny, Ruling, decide
 from driver.controller.proposal import Proposal, read
 from driver.controller.strangers import Strangers
 from driver.model import names
 from driver.model.errors import InvalidObjectError, QuadrantError
 from driver.model.ids import DeviceId, ObjectKey
+from driver.obs.metrics import ControllerMetrics
 from driver.wire.admission import AdmissionRequest
 
 _log = structlog.get_logger(__name__)
@@ -71,6 +72,7 @@ class CommitHook:
         claims: Claims,
         strangers: Strangers,
         aftermath: Aftermath,
+        metrics: ControllerMetrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
@@ -78,6 +80,7 @@ class CommitHook:
         self._claims = claims
         self._strangers = strangers
         self._aftermath = aftermath
+        self._metrics = metrics
         self._clock = clock
 
     async def review(self, request: AdmissionRequest, call: Call) -> Answer:
@@ -85,10 +88,13 @@ class CommitHook:
         try:
             proposal = read(request)
         except InvalidObjectError as error:
+            self._metrics.reviews.labels("unreadable").inc()
             return Denied(f"claim {request.namespace}/{request.name} cannot be judged: {error}")
         if proposal is None:
             return Allowed()
         ruling = await self._ruling(proposal, dry_run=request.dry_run)
+        if not request.dry_run:
+            self._count(ruling)
         if isinstance(ruling, Allow):
             call.on_lost(
                 lambda: self._cluster.ledger.take_back(proposal.uid, ruling.answer, self._clock())
@@ -116,7 +122,8 @@ class CommitHook:
             if not await self._is_shown(proposal):
                 return Deny(
                     f"claim {proposal.key}: its version {proposal.base} has not reached the "
-                    "Quadrant controller; it will be retried"
+                    "Quadrant controller; it will be retried",
+                    Cause.NOT_SEEN_YET,
                 )
             if not dry_run:
                 await self._strangers.meet(proposal.claim)
@@ -149,14 +156,20 @@ class CommitHook:
         now = self._clock()
         refusal = self._term.refusal(now)
         if refusal is not None:
-            return Deny(f"claim {proposal.key}: {refusal}")
-        return decide(
-            proposal,
-            cluster=self._cluster,
-            now=now,
-            share_id=lambda: str(uuid.uuid4()),
-            dry_run=dry_run,
-        )
+            return Deny(f"claim {proposal.key}: {refusal}", Cause.NOT_LEADING)
+        with self._metrics.decisions.time():
+            return decide(
+                proposal,
+                cluster=self._cluster,
+                now=now,
+                share_id=lambda: str(uuid.uuid4()),
+                dry_run=dry_run,
+            )
+
+    def _count(self, ruling: Ruling) -> None:
+        self._metrics.reviews.labels(_result(ruling)).inc()
+        if isinstance(ruling, Deny):
+            self._metrics.denials.labels(ruling.cause).inc()
 
     async def _refuse(self, proposal: Proposal, ruling: Deny) -> None:
         _log.info("commit denied", claim=str(proposal.key), why=ruling.reason)
@@ -180,3 +193,12 @@ class CommitHook:
             await asyncio.sleep(SCHEDULER_LAG_S)
         except (QuadrantError, TimeoutError) as error:
             _log.info("refused claim not marked", claim=str(proposal.key), why=str(error))
+
+
+def _result(ruling: Ruling) -> str:
+    """A choice of ours, the scheduler's own, nothing to say, or a refusal."""
+    if isinstance(ruling, Deny):
+        return "denied"
+    if ruling.explanation is not None:
+        return "chosen"
+    return "kept" if ruling.results else "passed"

@@ -84,6 +84,11 @@ Handler = Callable[[AdmissionRequest, Call], Awaitable[Answer]]
 answered as its route says; what it has noted until then it takes back itself."""
 
 
+Answered = Callable[[str, str, float], None]
+"""Told of every review: its path, what came of it (`allowed`, `denied`, `failed`: no answer in
+time or an error, `unreadable`), and the seconds from its first byte to its answer's last."""
+
+
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What serves one path.
 
@@ -103,12 +108,13 @@ class AdmissionServer:
         routes: Mapping[str, Route],
         context: ssl.SSLContext,
         *,
+        answered: Answered = lambda _path, _result, _seconds: None,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
         app = web.Application(client_max_size=MAX_BODY)
         for path, route in routes.items():
-            app.router.add_post(path, _Endpoint(path, route).serve)
+            app.router.add_post(path, _Endpoint(path, route, answered).serve)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -139,22 +145,29 @@ class AdmissionServer:
 class _Endpoint:
     """One path: from the bytes of a review to the bytes of its answer."""
 
-    def __init__(self, path: str, route: Route) -> None:
-        self._path, self._route = path, route
+    def __init__(self, path: str, route: Route, answered: Answered) -> None:
+        self._path, self._route, self._answered = path, route, answered
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        now = asyncio.get_running_loop().time()
-        deadline = now + max(timeout_of(request.query.get("timeout", "")) - MARGIN, MARGIN)
-        call = Call(request, deadline)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        deadline = began + max(timeout_of(request.query.get("timeout", "")) - MARGIN, MARGIN)
+        result, response = await self._answer(request, Call(request, deadline))
+        self._answered(self._path, result, clock() - began)
+        return response
+
+    async def _answer(self, request: web.Request, call: Call) -> tuple[str, web.StreamResponse]:
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(call.deadline):
                 review = decode.decode(AdmissionReview, await request.read())
         except InvalidObjectError as error:
-            return web.Response(status=400, text=f"{error}\n")
+            return "unreadable", web.Response(status=400, text=f"{error}\n")
         except TimeoutError:
-            return web.Response(status=408, text="the review did not arrive in time\n")
+            text = "the review did not arrive in time\n"
+            return "unreadable", web.Response(status=408, text=text)
         answer = await self._decide(review.request, call)
-        return await _send(request, call, self._response(review.request, answer))
+        sent = await _send(request, call, self._response(review.request, answer))
+        return _result(answer), sent
 
     async def _decide(self, request: AdmissionRequest, call: Call) -> Answer | None:
         """The handler's answer; None when it has none to give."""
@@ -180,6 +193,12 @@ class _Endpoint:
             return response
         patch = list(answer.operations)
         return _json(allowed(request.uid, patch=patch, warnings=answer.warnings))
+
+
+def _result(answer: Answer | None) -> str:
+    if answer is None:
+        return "failed"
+    return "allowed" if isinstance(answer, Allowed) else "denied"
 
 
 async def _send(request: web.Request, call: Call, response: web.Response) -> web.StreamResponse:

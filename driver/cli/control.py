@@ -16,6 +16,7 @@ from pathlib import Path
 
 import structlog
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from driver.admission import configuration
 from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, ServingCertificate
@@ -26,8 +27,10 @@ from driver.admission.rotation import OwnCertificates
 from driver.admission.server import AdmissionServer, Route
 from driver.cli import scorers
 from driver.controller.aftermath import Aftermath
+from driver.controller.census import Census
 from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
+from driver.controller.exposition import StateCollector, keep_counting
 from driver.controller.held import HeldDevices
 from driver.controller.leaderlabel import LeaderLabel
 from driver.controller.leadership import Leadership
@@ -51,7 +54,7 @@ from driver.kube.session import open_session
 from driver.kube.transport import Session
 from driver.model.errors import QuadrantError
 from driver.model.ids import ObjectKey
-from driver.obs import health
+from driver.obs import health, metrics
 from driver.policy.registry import Registry
 
 _log = structlog.get_logger(__name__)
@@ -99,6 +102,8 @@ class Controller:
             registry=registry,
         )
         self._term = Term()
+        self._census = Census(self._cluster)
+        self._metrics = metrics.ControllerMetrics(CollectorRegistry())
         self._events = Recorder(
             rest, controller=f"{settings.driver}/controller", instance=settings.identity
         )
@@ -115,6 +120,15 @@ class Controller:
             self._held,
             taint_rules=served.taint_rules,
             clock=time.monotonic,
+        )
+        self._metrics.registry.register(
+            StateCollector(
+                self._cluster,
+                self._census,
+                self._term,
+                self._watches.informers,
+                clock=time.monotonic,
+            )
         )
         self._leadership = Leadership(self._term, self._lead)
         self._election = Election(
@@ -147,6 +161,7 @@ class Controller:
                     group.create_task(part)
                     for part in (
                         keep_warm(self._cluster),
+                        keep_counting(self._census),
                         self._serving.follow(),
                         self._renew_certificates(),
                         self._election.run(),
@@ -218,6 +233,7 @@ class Controller:
             claims=self._claims,
             strangers=Strangers(self._rest, self._cluster, clock=time.monotonic),
             aftermath=Aftermath(self._cluster, self._placement, self._held, self._events),
+            metrics=self._metrics,
         )
         lookup = Lookup(
             self._rest, self._cluster, device_class=settings.device_class, resources=resources
@@ -229,6 +245,9 @@ class Controller:
                 configuration.PODS_PATH: Route(handler=pods.handle, fails_closed=False),
             },
             self._serving.context,
+            answered=lambda path, result, seconds: self._metrics.round_trips.labels(
+                path, result
+            ).observe(seconds),
             host=settings.listen_host,
             port=settings.listen_port,
         )
@@ -269,6 +288,7 @@ class Controller:
             "webhooks": lambda: None if self._is_serving else "not served yet",
         }
         app.add_routes(health.routes(live={}, ready=ready))
+        app.add_routes([metrics.route(self._metrics.registry)])
         runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await runner.setup()
         await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()

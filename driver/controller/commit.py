@@ -6,6 +6,7 @@ state and, unless the request is a dry run, enters its answer in the ledger.
 """
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 
 import msgspec
 
@@ -52,10 +53,23 @@ class Allow(msgspec.Struct, frozen=True, kw_only=True):
     explanation: Explanation | None = None
 
 
+class Cause(StrEnum):
+    """Kinds of refusals, for whoever counts them."""
+
+    NOTHING_FITS = "nothing-fits"
+    IN_USE = "in-use"
+    UNKNOWN_POLICY = "unknown-policy"
+    REFUSED_BEFORE = "refused-before"
+    CHECKS_DISAGREE = "checks-disagree"
+    NOT_SEEN_YET = "not-seen-yet"
+    NOT_LEADING = "not-leading"
+
+
 class Deny(msgspec.Struct, frozen=True):
     """Do not store the claim; the scheduler rolls back and tries again with fresh state."""
 
     reason: str
+    cause: Cause
     # Devices that the scheduler believes free though another claim has long held them (rule 10).
     believed_free: frozenset[DeviceId] = frozenset()
 
@@ -101,7 +115,7 @@ def decide(
 def _cannot_land(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
     """Rule 3: nothing to hold; but a refused scheduler must not take silence for consent."""
     at, reason = cluster.refusals.get(proposal.uid, (float("-inf"), ""))
-    return Deny(reason) if now - at < REFUSAL_HOLDS_S else Allow()
+    return Deny(reason, Cause.REFUSED_BEFORE) if now - at < REFUSAL_HOLDS_S else Allow()
 
 
 def _choose(
@@ -116,7 +130,7 @@ def _choose(
         scoring = cluster.scoring.objective(policies.gpu.value, policies.weighting())
     except UnknownPolicyError as error:
         # The webhook on pods refuses it earlier; this claim came by another way.
-        return Deny(_sentence(proposal, str(error)))
+        return Deny(_sentence(proposal, str(error)), Cause.UNKNOWN_POLICY)
     if scoring is None and isinstance(kept := _keep(proposal, cluster, now), Allow):
         return kept
     try:
@@ -125,7 +139,7 @@ def _choose(
         # Something in the claim or the slices is beyond us; the scheduler understood it.
         return _keep(proposal, cluster, now)
     if isinstance(outcome, Unsatisfiable):
-        return _deny(proposal, cluster, outcome.reason(), now)
+        return _deny(proposal, cluster, outcome.reason(), cause=Cause.NOTHING_FITS, now=now)
     return _swap(proposal, cluster, outcome, share_id)
 
 
@@ -163,7 +177,7 @@ def _keep(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
     mine = [result for result in proposal.results if result.driver == cluster.driver]
     reason = remaking.overbooked(mine, cluster.ledger.use_for(proposal.uid), cluster.inventory)
     if reason is not None:
-        return _deny(proposal, cluster, reason, now)
+        return _deny(proposal, cluster, reason, cause=Cause.IN_USE, now=now)
     return Allow(results=proposal.results)
 
 
@@ -183,7 +197,7 @@ def _swap(
     )
     if reason is not None:
         # The allocator and this check disagree: never store what one of them finds wrong.
-        return Deny(_sentence(proposal, reason))
+        return Deny(_sentence(proposal, reason), Cause.CHECKS_DISAGREE)
     return Allow(
         patch=remaking.patch(proposal.raw_results, stored),
         results=stored,
@@ -191,8 +205,9 @@ def _swap(
     )
 
 
-def _deny(proposal: Proposal, cluster: Cluster, reason: str, now: float) -> Deny:
-    return Deny(_sentence(proposal, reason), believed_free=_believed_free(proposal, cluster, now))
+def _deny(proposal: Proposal, cluster: Cluster, reason: str, *, cause: Cause, now: float) -> Deny:
+    believed_free = _believed_free(proposal, cluster, now)
+    return Deny(_sentence(proposal, reason), cause, believed_free=believed_free)
 
 
 def _sentence(proposal: Proposal, reason: str) -> str:

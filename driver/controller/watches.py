@@ -87,21 +87,26 @@ class Watches:
                 Informer(rest, taint_rules, DeviceTaintRule, on_event=self._on_taint_rule)
             )
 
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """One for each kind."""
+        return (self.claims, *self._others)
+
     async def run(self) -> None:
         """Follow everything for ever."""
         async with asyncio.TaskGroup() as group:
-            for informer in (self.claims, *self._others):
+            for informer in self.informers:
                 group.create_task(informer.run(), name=f"watch {informer.path}")
 
     async def synced(self) -> None:
         """Wait until every kind has been listed once."""
-        for informer in (self.claims, *self._others):
+        for informer in self.informers:
             await informer.synced()
 
     @property
     def has_synced(self) -> bool:
         """Whether every kind has been listed once."""
-        return all(informer.has_synced for informer in (self.claims, *self._others))
+        return all(informer.has_synced for informer in self.informers)
 
     def _on_claim(self, event: Event[ResourceClaim]) -> None:
         now = self._clock()

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
+from prometheus_client import CollectorRegistry
 
 from driver.admission.authority import KeyPair, issue, new_authority
 from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, ServingCertificate, store
@@ -30,6 +31,7 @@ from driver.controller.strangers import Strangers
 from driver.controller.term import Term
 from driver.kube.events import Recorder
 from driver.kube.rest import Rest
+from driver.obs.metrics import ControllerMetrics
 from driver.wire.admission import AdmissionRequest
 from hack.benchmarks.decisions import LEVELS, Case, ready
 from hack.benchmarks.figures import Figure, Section, spread
@@ -130,6 +132,7 @@ def _hook(made: Stage, rest: Rest) -> CommitHook:
         claims=ClaimWriter(rest),
         strangers=Strangers(rest, cluster, clock=lambda: made.now),
         aftermath=Aftermath(cluster, placement, HeldDevices(rest, None, cluster.ledger), events),
+        metrics=ControllerMetrics(CollectorRegistry()),
         clock=lambda: made.now,
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from driver.admission import commit
 from driver.admission.commit import CommitHook
@@ -20,6 +21,7 @@ from driver.kube.rest import ONCE, Rest
 from driver.model import names
 from driver.model.ids import ClaimUid, DeviceId
 from driver.model.resourceclaim import ResourceClaim
+from driver.obs.metrics import ControllerMetrics
 from driver.wire.decode import convert
 from tests.controller.commits import claim, cluster, gpu, picked, proposed, request, review
 from tests.kube.apiserver import ApiServer
@@ -71,6 +73,7 @@ class Stage:
     def __init__(self, rest: Rest, at: Cluster) -> None:
         self.at = at
         self.told = Told()
+        self.registry = CollectorRegistry()
         self.term = Term()
         self.term.renewed(1000.0)
         self.term.begin(after=0.0)
@@ -80,6 +83,7 @@ class Stage:
             claims=ClaimWriter(rest),
             strangers=Strangers(rest, at, clock=lambda: 100.0),
             aftermath=self.told,
+            metrics=ControllerMetrics(self.registry),
             clock=lambda: 100.0,
         )
         self.call = Call()
@@ -263,3 +267,21 @@ async def test_a_refused_special_claim_is_marked_and_seen_first(
     answer = await stage.ask(free, picked("gpu-0", mebi=15360))
     assert isinstance(answer, Denied)
     assert stage.told.words[-2:] == ["denied ns/c1", "seen"]
+
+
+async def test_what_came_of_a_review_is_counted(stage: Stage) -> None:
+    """A choice, a refusal for want of devices, and one for want of the lease; a trial is not."""
+    whole = [picked(f"gpu-{index}") for index in range(4)]
+    await stage.ask(claim("c", request(count=4)), *whole)
+    await stage.ask(claim("d", request(count=4)), *whole)
+    stage.term.end()
+    await stage.ask(claim("e", request(count=4)), *whole)
+
+    def counted(name: str, **labels: str) -> float | None:
+        return stage.registry.get_sample_value(name, labels)
+
+    assert counted("quadrant_commit_reviews_total", result="chosen") == 1
+    assert counted("quadrant_commit_reviews_total", result="denied") == 2
+    assert counted("quadrant_commit_denials_total", reason="nothing-fits") == 1
+    assert counted("quadrant_commit_denials_total", reason="not-leading") == 1
+    assert counted("quadrant_commit_decision_seconds_count") == 2

@@ -290,3 +290,34 @@ async def test_taken_address(serving: ServingCertificate) -> None:
 def test_timeout_of(text: str, seconds: float) -> None:
     """Durations as Go writes them; the API's default for all else."""
     assert timeout_of(text) == seconds
+
+
+async def test_every_review_is_told_with_what_came_of_it(
+    serving: ServingCertificate, trusting: Callable[[], ssl.SSLContext]
+) -> None:
+    """Allowed, denied, failed, and what is no review; by path, with the time that it took."""
+    handlers = [always(Allowed()), always(Denied("no")), fails]
+    routes = {
+        f"/{n}": Route(handler=handler, fails_closed=True) for n, handler in enumerate(handlers)
+    }
+    told: list[tuple[str, str, float]] = []
+    server = AdmissionServer(
+        routes, serving.context, answered=lambda *answered: told.append(answered)
+    )
+    await server.start()
+    connector = aiohttp.TCPConnector(ssl=trusting())
+    async with aiohttp.ClientSession(connector=connector) as session:
+        base = f"https://127.0.0.1:{server.port}"
+        for path in routes:
+            async with session.post(base + path, json=review()) as response:
+                await response.read()
+        async with session.post(f"{base}/0", data=b"{") as response:
+            assert response.status == 400
+    await server.stop()
+    assert [(path, result) for path, result, _ in told] == [
+        ("/0", "allowed"),
+        ("/1", "denied"),
+        ("/2", "failed"),
+        ("/0", "unreadable"),
+    ]
+    assert all(seconds > 0 for _, _, seconds in told)

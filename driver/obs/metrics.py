@@ -1,0 +1,118 @@
+"""How metrics are kept and served: the instruments of each process, in Prometheus' own form.
+
+Names and labels are an interface that users build alerts and dashboards on: docs/metrics.md lists
+them, and a test holds that list to this module. No label ever holds what users make up freely (a
+pod, a claim, a sentence), so the number of series is bounded by models, results and reasons.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+
+_PATH = "/metrics"
+# Seconds. A decision takes a fraction of a millisecond; what takes over 5 s has failed.
+_DECISIONS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
+_ROUND_TRIPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+_PREPARES = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 45.0)
+
+
+class ControllerMetrics:
+    """What the controller counts while it works; gauges of its state are collected when read."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.reviews = Counter(
+            "quadrant_commit_reviews",
+            "Reviews of allocations by what came of them.",
+            ["result"],
+            registry=registry,
+        )
+        self.denials = Counter(
+            "quadrant_commit_denials",
+            "Allocations refused, by the kind of reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self.decisions = Histogram(
+            "quadrant_commit_decision_seconds",
+            "Time of one decision about the devices of a claim.",
+            registry=registry,
+            buckets=_DECISIONS,
+        )
+        self.round_trips = Histogram(
+            "quadrant_admission_seconds",
+            "Time from the first byte of a review to its answer.",
+            ["path", "result"],
+            registry=registry,
+            buckets=_ROUND_TRIPS,
+        )
+        self.placements = Counter(
+            "quadrant_placements",
+            "Pods whose scheduling gate was lifted, by what came of the search for a node.",
+            ["result"],
+            registry=registry,
+        )
+        self.waits = Histogram(
+            "quadrant_placement_wait_seconds",
+            "Time from a pod's creation until its gate was lifted.",
+            registry=registry,
+            buckets=_WAITS,
+        )
+        self.plans = Histogram(
+            "quadrant_placement_decision_seconds",
+            "Time of one search for the best node, work done ahead left out.",
+            registry=registry,
+            buckets=_DECISIONS,
+        )
+        self.reclaimed = Counter(
+            "quadrant_allocations_reclaimed",
+            "Allocations that nobody used and that were taken away.",
+            registry=registry,
+        )
+
+
+class NodeMetrics:
+    """What the node plugin counts while it works; series per device are collected when read."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.claims = Histogram(
+            "quadrant_node_claim_seconds",
+            "Time to prepare or unprepare one claim, waiting for others included.",
+            ["operation", "result"],
+            registry=registry,
+            buckets=_PREPARES,
+        )
+        self.double_uses = Counter(
+            "quadrant_node_double_uses_refused",
+            "Claims refused because another claim on this node holds their device.",
+            registry=registry,
+        )
+        self.slice_writes = Counter(
+            "quadrant_node_slice_writes",
+            "Attempts to publish the node's slices, by result.",
+            ["result"],
+            registry=registry,
+        )
+        self.registered = Gauge(
+            "quadrant_node_registered",
+            "Whether the kubelet has accepted the plugin.",
+            registry=registry,
+        )
+
+
+def route(registry: CollectorRegistry) -> web.RouteDef:
+    """`GET /metrics` for an aiohttp application."""
+    return web.get(_PATH, _handler(registry))
+
+
+def _handler(registry: CollectorRegistry) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        headers = {"Content-Type": content_type}
+        return web.Response(body=encode(registry), headers=headers)
+
+    return handle
