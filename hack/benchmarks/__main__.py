@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from hack.benchmarks import decisions, preparing, resident, roundtrip, scheduling
+from hack.benchmarks import decisions, preparing, resident, roundtrip, scheduling, starting
 from hack.benchmarks.figures import Section, document, table
 
 Options = argparse.Namespace
@@ -62,6 +62,10 @@ def _prepare(options: Options) -> Iterator[Section]:
     yield preparing.measure(options.claims)
 
 
+def _start(_options: Options) -> Iterator[Section]:
+    yield starting.measure()
+
+
 def _memory(options: Options) -> Iterator[Section]:
     for nodes in options.nodes:
         yield resident.measure(nodes=nodes, count=options.claims, seed=options.seed)
@@ -70,6 +74,7 @@ def _memory(options: Options) -> Iterator[Section]:
 _MEASURES: dict[str, Callable[[Options], Iterator[Section]]] = {
     "commit": _commit,
     "prepare": _prepare,
+    "start": _start,
     "memory": _memory,
     "schedule": _schedule,
 }

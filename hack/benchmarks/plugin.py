@@ -16,6 +16,7 @@ from hack.benchmarks.fleet import CARDS
 from hack.benchmarks.workloads import NAMESPACE, Json
 from hack.deployment import Part
 from tests.kube.apiserver import ApiServer
+from tests.kube.tls import loopback_certificate
 
 NODE = "bench"
 _CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -96,21 +97,46 @@ def kubeconfig(api: ApiServer, folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def plugin(api: ApiServer, folder: Path) -> AsyncIterator[tuple[Kubelet, Part]]:
-    """The node plugin with eight shareable cards, ready to be called."""
-    settings = NodeSettings(node_name=NODE, plugins_dir=f"{folder}/p")
+async def cluster(folder: Path) -> AsyncIterator[ApiServer]:
+    """A fake API server, and in the folder the service account by which pods find it."""
+    _, tls = loopback_certificate(folder)
+    (folder / "token").write_text("bench")
+    async with ApiServer(tls=tls) as api:
+        api.put("/api/v1/nodes", {"metadata": {"name": NODE, "uid": f"uid-{NODE}"}})
+        yield api
+
+
+def settings(folder: Path) -> NodeSettings:
+    """What the plugin in this folder is told."""
+    return NodeSettings(
+        node_name=NODE,
+        simulate=f"{CARDS}xH100-SXM",
+        plugins_dir=f"{folder}/p",
+        registry_dir=f"{folder}/r",
+        cdi_dir=f"{folder}/c",
+    )
+
+
+def part(api: ApiServer, folder: Path) -> Part:
+    """The node plugin with eight shareable cards, not started."""
+    told = settings(folder)
     options = {
-        "node-name": NODE,
-        "simulate": f"{CARDS}xH100-SXM",
-        "kubeconfig": kubeconfig(api, folder),
-        "plugins-dir": settings.plugins_dir,
-        "registry-dir": folder / "r",
-        "cdi-dir": folder / "c",
+        "node-name": told.node_name,
+        "simulate": told.simulate,
+        "plugins-dir": told.plugins_dir,
+        "registry-dir": told.registry_dir,
+        "cdi-dir": told.cdi_dir,
         "log-level": "warning",
     }
-    argv = ["-m", "driver.cli", "node", *(f"--{name}={value}" for name, value in options.items())]
-    socket = Path(settings.driver_socket())
-    async with _called(argv, socket, folder / "plugin.log") as called:
+    argv = ["-m", "hack.benchmarks.inpod", str(folder), api.url, "node"]
+    argv += [f"--{name}={value}" for name, value in options.items()]
+    return Part("plugin", [sys.executable, *argv], folder / "plugin.log")
+
+
+@asynccontextmanager
+async def plugin(api: ApiServer, folder: Path) -> AsyncIterator[tuple[Kubelet, Part]]:
+    """The node plugin with eight shareable cards, ready to be called."""
+    async with _called(part(api, folder), Path(settings(folder).driver_socket())) as called:
         yield called
 
 
@@ -118,20 +144,20 @@ async def plugin(api: ApiServer, folder: Path) -> AsyncIterator[tuple[Kubelet, P
 async def nothing(folder: Path) -> AsyncIterator[tuple[Kubelet, Part]]:
     """The server that does nothing, ready to be called."""
     socket = folder / "nothing.sock"
-    argv = ["-m", "hack.benchmarks.nothing", str(socket)]
-    async with _called(argv, socket, folder / "nothing.log") as called:
+    argv = [sys.executable, "-m", "hack.benchmarks.nothing", str(socket)]
+    async with _called(Part("nothing", argv, folder / "nothing.log"), socket) as called:
         yield called
 
 
 @asynccontextmanager
-async def _called(argv: list[str], socket: Path, log: Path) -> AsyncIterator[tuple[Kubelet, Part]]:
-    with running(Part(log.stem, [sys.executable, *argv], log)) as part:
+async def _called(wanted: Part, socket: Path) -> AsyncIterator[tuple[Kubelet, Part]]:
+    with running(wanted):
         while not socket.exists():  # noqa: ASYNC240 # nothing else waits in this process
-            if part.crashed:
-                raise RuntimeError(f"{part.name} ended:\n{part.tail()}")
-            await asyncio.sleep(0.05)
+            if wanted.crashed:
+                raise RuntimeError(f"{wanted.name} ended:\n{wanted.tail()}")
+            await asyncio.sleep(0.01)
         async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-            yield Kubelet(channel), part
+            yield Kubelet(channel), wanted
 
 
 @contextmanager

@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from hack.benchmarks.figures import Figure, Section, spread
-from hack.benchmarks.plugin import Claims, Kubelet, claims, nothing, plugin
-from tests.kube.apiserver import ApiServer
+from hack.benchmarks.plugin import Claims, Kubelet, claims, cluster, nothing, plugin
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -47,10 +46,10 @@ def measure(count: int) -> Section:
 
 async def _measured(count: int) -> tuple[Figure, ...]:
     figures: list[Figure] = []
-    async with ApiServer() as api:
-        asked = claims(api, count)
-        with tempfile.TemporaryDirectory(prefix="qb-") as name:
-            folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="qb-") as name:
+        folder = Path(name)
+        async with cluster(folder) as api:
+            asked = claims(api, count)
             async with nothing(folder) as (idle, _), plugin(api, folder) as (real, _):
                 # The first calls open files and connections.
                 await _both_ways(real, WAYS[0], asked[:10])

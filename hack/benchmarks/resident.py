@@ -12,7 +12,7 @@ from pathlib import Path
 from driver.simulator.releases import LATEST
 from hack.benchmarks.figures import Figure, Section
 from hack.benchmarks.fleet import Fleet, device_class, node
-from hack.benchmarks.plugin import claims, kubeconfig, plugin, running
+from hack.benchmarks.plugin import claims, cluster, kubeconfig, plugin, running
 from hack.benchmarks.process import resident
 from hack.deployment import Part, free_port
 from tests.kube.apiserver import ApiServer
@@ -95,11 +95,13 @@ async def _ready(part: Part) -> None:
 
 async def _plugin(count: int) -> tuple[float, float]:
     """With so many claims held, and before."""
-    async with ApiServer() as api:
-        asked = claims(api, count)
-        with tempfile.TemporaryDirectory(prefix="qb-") as name:
-            async with plugin(api, Path(name)) as (kubelet, part):
+    with tempfile.TemporaryDirectory(prefix="qb-") as name:
+        folder = Path(name)
+        async with cluster(folder) as api:
+            asked = claims(api, count)
+            async with plugin(api, folder) as (kubelet, part):
                 await kubelet.unprepare(asked[:1])
+                await kubelet.prepare(asked[:1])
                 before = resident(part.pid)
                 for claim in asked:
                     await kubelet.prepare([claim])
