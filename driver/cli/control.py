@@ -54,7 +54,8 @@ from driver.kube.session import open_session
 from driver.kube.transport import Session
 from driver.model.errors import QuadrantError
 from driver.model.ids import ObjectKey
-from driver.obs import health, metrics
+from driver.obs import health, scrape
+from driver.obs.metrics import ControllerMetrics
 from driver.policy.registry import Registry
 
 _log = structlog.get_logger(__name__)
@@ -103,7 +104,7 @@ class Controller:
         )
         self._term = Term()
         self._census = Census(self._cluster)
-        self._metrics = metrics.ControllerMetrics(CollectorRegistry())
+        self._metrics = ControllerMetrics(CollectorRegistry())
         self._events = Recorder(
             rest, controller=f"{settings.driver}/controller", instance=settings.identity
         )
@@ -288,7 +289,7 @@ class Controller:
             "webhooks": lambda: None if self._is_serving else "not served yet",
         }
         app.add_routes(health.routes(live={}, ready=ready))
-        app.add_routes([metrics.route(self._metrics.registry)])
+        app.add_routes([scrape.route(self._metrics.registry)])
         runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await runner.setup()
         await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()

@@ -66,6 +66,11 @@ class Board:
         self._taints[source] = stamped
         self._refresh()
 
+    @property
+    def shown(self) -> tuple[Device, ...]:
+        """The devices as they were shown last."""
+        return self._shown or ()
+
     def _stamp(self, taint: DeviceTaint, before: tuple[DeviceTaint, ...]) -> DeviceTaint:
         if taint.time_added is not None:
             return taint

@@ -20,6 +20,7 @@ from driver.node.checkpoint import Book, DamagedLine, Record, encode
 from driver.node.errors import NodeError, StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.files import replace_file, sync_folder
+from driver.node.held import PreparedClaim
 
 # Decides on the book as it is now; what it returns is appended, what it raises goes to its caller.
 Change = Callable[[Book], Record | None]
@@ -66,6 +67,15 @@ class ClaimStore:
         if self._writer is None:
             self._writer = loop.create_task(self._write())
         await asyncio.shield(done)
+
+    async def claims(self) -> tuple[PreparedClaim, ...]:
+        """The claims that are held now, those of another instance included.
+
+        Raises `StorageError` when the file cannot be read.
+        """
+        found: list[PreparedClaim] = []
+        await self.apply(lambda book: found.extend(book.claims()))
+        return tuple(found)
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,17 +1,12 @@
-"""How metrics are kept and served: the instruments of each process, in Prometheus' own form.
+"""What each process counts while it works, in Prometheus' own form.
 
 Names and labels are an interface that users build alerts and dashboards on: docs/metrics.md lists
 them, and a test holds that list to this module. No label ever holds what users make up freely (a
 pod, a claim, a sentence), so the number of series is bounded by models, results and reasons.
 """
 
-from collections.abc import Awaitable, Callable
-
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
 
-_PATH = "/metrics"
 # Seconds. A decision takes a fraction of a millisecond; what takes over 5 s has failed.
 _DECISIONS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 _ROUND_TRIPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -102,17 +97,3 @@ class NodeMetrics:
             "Whether the kubelet has accepted the plugin.",
             registry=registry,
         )
-
-
-def route(registry: CollectorRegistry) -> web.RouteDef:
-    """`GET /metrics` for an aiohttp application."""
-    return web.get(_PATH, _handler(registry))
-
-
-def _handler(registry: CollectorRegistry) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handle(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        headers = {"Content-Type": content_type}
-        return web.Response(body=encode(registry), headers=headers)
-
-    return handle
