@@ -1,0 +1,114 @@
+"""The health of all cards of this node, kept up to date: hardware is heard, others are told.
+
+Knows who listens to hardware and what to remember; what follows from an event is
+`driver.node.health.card`'s business, what others make of it theirs.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Never
+
+import structlog
+
+from driver.node.card import Card
+from driver.node.health.card import (
+    CardHealth,
+    Rules,
+    after_reading,
+    after_silence,
+    after_xid,
+)
+from driver.node.health.listener import Failed, Heard, Listener, Pace
+from driver.node.health.memory import Memory
+from driver.node.health.port import HealthSource, Reading, Xid
+from driver.node.health.verdict import message, status
+
+log = structlog.get_logger(__name__)
+
+
+class Monitor:
+    """`run` it as a task. `on_news` is called after every word from hardware, changed or not."""
+
+    def __init__(
+        self,
+        cards: Iterable[Card],
+        connect: Callable[[], HealthSource],
+        memory: Memory,
+        *,
+        rules: Rules,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Blocks on the disk: `memory` is read."""
+        known = memory.read()
+        self._cards = {card.uuid: known.get(card.uuid, CardHealth()) for card in cards}
+        self._connect = connect
+        self._memory = memory
+        self._rules = rules
+        self._pace = pace or Pace()
+        self._clock = clock
+        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self.on_news: list[Callable[[], None]] = []
+
+    @property
+    def cards(self) -> Mapping[str, CardHealth]:
+        """How every card is, by UUID; a live view."""
+        return MappingProxyType(self._cards)
+
+    async def run(self) -> Never:
+        """Listen until cancelled. What hardware fails at becomes the cards' health."""
+        loop = asyncio.get_running_loop()
+
+        def tell(heard: Heard) -> None:
+            # The loop may have ended before a thread that waits for a driver.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._heard.put_nowait, heard)
+
+        listener = Listener(self._connect, tell, self._pace)
+        self._tell()
+        listener.start()
+        try:
+            while True:
+                self._take_in(await self._next())
+                await asyncio.to_thread(self._memory.write, dict(self._cards))
+        finally:
+            listener.stop()
+
+    async def _next(self) -> Heard:
+        try:
+            async with asyncio.timeout(self._pace.deaf):
+                return await self._heard.get()
+        except TimeoutError:
+            return Failed(f"the driver has not answered for {self._pace.deaf:.0f} s")
+
+    def _take_in(self, heard: Heard) -> None:
+        before = {uuid: (status(card), message(card)) for uuid, card in self._cards.items()}
+        if isinstance(heard, Failed):
+            for uuid, card in self._cards.items():
+                self._cards[uuid] = after_silence(card, heard.why, self._clock())
+        else:
+            for item in heard:
+                self._take(item)
+        for uuid, card in self._cards.items():
+            if before[uuid] != (status(card), message(card)):
+                say = log.info if status(card) == "Healthy" else log.warning
+                say("health of a card", uuid=uuid, status=status(card), message=message(card))
+        self._tell()
+
+    def _take(self, item: Xid | Reading) -> None:
+        at = self._clock()
+        if isinstance(item, Reading):
+            if item.uuid in self._cards:
+                card = self._cards[item.uuid]
+                self._cards[item.uuid] = after_reading(card, item, at, self._rules)
+            return
+        named = self._cards if item.uuid is None else {item.uuid} & self._cards.keys()
+        for uuid in list(named):
+            self._cards[uuid] = after_xid(self._cards[uuid], item.number, at, self._rules)
+
+    def _tell(self) -> None:
+        for told in self.on_news:
+            told()

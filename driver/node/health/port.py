@@ -1,0 +1,59 @@
+"""What hardware says of its health, and the port through which it is heard.
+
+Knows nothing of what follows from it: that is `driver.node.health.card`.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from driver.node.errors import NodeError
+
+# What a card says that it needs when it needs nothing.
+NO_RECOVERY = "none"
+
+
+class Xid(msgspec.Struct, frozen=True, kw_only=True):
+    """An error that the kernel driver has reported of a card; None: it does not say of which."""
+
+    uuid: str | None
+    number: int
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at one card. What it cannot tell is None."""
+
+    uuid: str
+    # Why it does not answer; then nothing else is known.
+    lost: str | None = None
+    # Uncorrected ECC errors since the card was reset or its driver loaded.
+    uncorrected: int | None = None
+    # A row of memory could not be replaced by a spare one.
+    remap_failed: bool = False
+    # What the card says it needs before it is used again: NO_RECOVERY, or such as "gpu-reset".
+    recovery: str | None = None
+    # Whether XIDs of this card are heard at all.
+    has_events: bool = True
+
+
+class SourceFailedError(NodeError):
+    """Hardware as a whole does not answer; the source must be closed and opened anew."""
+
+
+class HealthSource(Protocol):
+    """An open line to the cards. Blocks, and is used by one thread only.
+
+    Every method may raise `SourceFailedError`.
+    """
+
+    def wait(self, seconds: float) -> tuple[Xid, ...]:
+        """What has been reported since the last call; at once, or () after at most so long."""
+        ...
+
+    def read(self) -> tuple[Reading, ...]:
+        """One reading of every card that there was when the source was made."""
+        ...
+
+    def close(self) -> None:
+        """Let go; raises nothing."""
+        ...
