@@ -15,6 +15,7 @@ from driver.cli.usage import told_by
 from driver.controller.policies import Defaults, resolve
 from driver.controller.settings import ControllerSettings
 from driver.node.settings import NodeSettings
+from driver.obs.lean import import_structlog
 
 _CONTROLLER = ControllerSettings()
 _NODE = NodeSettings(node_name="")
@@ -36,6 +37,7 @@ app = typer.Typer(
 
 def call(name: str, arguments: list[str]) -> None:
     """Run one of the commands with what followed its name on the command line."""
+    import_structlog()
     app([name, *arguments], prog_name="quadrant")
 
 

@@ -1,47 +1,50 @@
-"""The node plugin as a process: everything wired up, started, and ended in the right order."""
+"""The node plugin as a process: everything wired up, started, and ended in the right order.
+
+The kubelet comes first: its sockets are served before the API server is asked for anything. What
+has to do with the API server is in `driver.node.cluster`.
+"""
 
 import asyncio
 import secrets
 import signal
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc.aio
 import structlog
 
-from driver.kube.errors import NotFound
-from driver.kube.events import Recorder, Subject
-from driver.kube.rest import Rest
-from driver.kube.session import open_session
-from driver.model.names import DOMAIN
-from driver.model.resourceclaim import ResourceClaim
+from driver.model.errors import QuadrantError
 from driver.node import cdi
-from driver.node.board import Board
 from driver.node.card import Inventory
 from driver.node.cdifiles import CdiFiles
-from driver.node.claims import ClaimRef, NodeFacts
+from driver.node.claims import NodeFacts
 from driver.node.device import device, device_name
 from driver.node.errors import NodeError, SettingsError
-from driver.node.prepare import GetClaim, OnDoubleUse, Preparer
-from driver.node.publish import Publisher
+from driver.node.link import Link
+from driver.node.prepare import Preparer
 from driver.node.recover import recover
 from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import ClaimWork, Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
 from driver.node.simulated import SimulatedInventory
-from driver.node.slices import API_VERSION
 from driver.node.sockets import bind, clear_dead
 from driver.node.store import ClaimStore
 from driver.node.turn import Turn
 from driver.node.vendor import vendor_devices
-from driver.wire.decode import decode
+
+if TYPE_CHECKING:
+    from driver.kube.rest import Rest
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Reading a claim must leave time for the rest within the kubelet's 45 seconds.
-_READ_TIMEOUT_S = 10.0
 _GRACE_S = 5.0
 _VENDOR_PERIOD_S = 30.0
+
+# Gives the connection to the API server for as long as the plugin runs.
+Connect = Callable[[], AbstractAsyncContextManager["Rest"]]
 
 log = structlog.get_logger(__name__)
 
@@ -57,8 +60,17 @@ async def run(settings: NodeSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with open_session(settings.kubeconfig) as session:
-        await plugin.serve(Rest(session), stop)
+    await plugin.serve(partial(_connected, settings.kubeconfig), stop)
+
+
+@asynccontextmanager
+async def _connected(kubeconfig: str | None) -> AsyncIterator["Rest"]:
+    # In a thread, because the kubelet may be calling already.
+    await asyncio.to_thread(import_module, "driver.node.cluster")
+    from driver.node.cluster import connected  # noqa: PLC0415
+
+    async with connected(kubeconfig) as rest:
+        yield rest
 
 
 def inventory(settings: NodeSettings) -> Inventory:
@@ -72,19 +84,6 @@ def inventory(settings: NodeSettings) -> Inventory:
             "the NVML bindings are not installed: install quadrant-dra[nvml], or set simulate"
         ) from error
     return NvmlInventory()
-
-
-def claim_reader(rest: Rest) -> GetClaim:
-    """Reads single claims from the API server, never from a cache."""
-
-    async def get_claim(namespace: str, name: str) -> ResourceClaim | None:
-        path = f"/apis/{API_VERSION}/namespaces/{namespace}/resourceclaims/{name}"
-        try:
-            return decode(ResourceClaim, await rest.get(path, timeout=_READ_TIMEOUT_S))
-        except NotFound:
-            return None
-
-    return get_claim
 
 
 class NodePlugin:
@@ -109,41 +108,58 @@ class NodePlugin:
             raise NodeError(f"folders of the plugin cannot be used: {error}") from error
         self._facts = self._read_facts()
 
-    async def serve(self, rest: Rest, stop: asyncio.Event) -> None:
+    async def serve(self, connect: Connect, stop: asyncio.Event) -> None:
         """Serve the kubelet and publish the devices until `stop` is set, then end tidily.
 
-        The slices stay: a restart must not look like a node without GPUs.
+        The slices stay: a restart must not look like a node without GPUs. Raises what `connect`
+        raises.
         """
-        recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=self._settings.node_name)
-        publisher = Publisher(
-            rest,
-            driver=self._settings.driver,
-            node=self._settings.node_name,
-            may_publish=self._turn.mine,
-        )
-        preparer, limit = self._preparer(rest, recorder), self._settings.parallel_claims
+        link, limit = Link(), self._settings.parallel_claims
+        preparer = self._preparer(link)
         preparing = ClaimWork(limit, preparer.prepare)
         unpreparing = ClaimWork(limit, preparer.unprepare)
+        # The connection outlives the calls that are finished at the end.
+        async with AsyncExitStack() as connection:
+            try:
+                async with AsyncExitStack() as servers:
+                    await self._listen(servers, preparing, unpreparing)
+                    servers.callback(link.close)
+                    join = self._join(link, lambda: connection.enter_async_context(connect()))
+                    await self._until(stop, join, self._follow_vendor())
+            finally:
+                await preparing.drain()
+                await unpreparing.drain()
+                self._store.close()
+                self._turn.close()
+
+    async def _join(self, link: Link, connect: Callable[[], Awaitable["Rest"]]) -> None:
+        """Be part of the cluster: what prepares is linked, what there is gets published."""
+        rest = await connect()
+        from driver.node.cluster import NodeInCluster  # noqa: PLC0415  (see `driver.node.link`)
+
+        node = NodeInCluster(rest, self._settings, may_publish=self._turn.mine)
+        link.connect(node)
         shareable = self._settings.shareable
-        board = Board(publisher.devices)
-        board.devices([device(card, shareable=shareable) for card in self._cards])
-        try:
-            async with AsyncExitStack() as servers:
-                await self._listen(servers, preparing, unpreparing)
-                await self._until(stop, publisher.run(), recorder.run())
-        finally:
-            await preparing.drain()
-            await unpreparing.drain()
-            self._store.close()
-            self._turn.close()
+        node.board.devices([device(card, shareable=shareable) for card in self._cards])
+        await node.run()
 
     async def _until(self, stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(item) for item in (*work, self._follow_vendor())]
-            await stop.wait()
-            log.info("ending; slices and prepared claims stay", node=self._settings.node_name)
-            for task in tasks:
-                task.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(item) for item in work]
+                await stop.wait()
+                log.info("ending; slices and prepared claims stay", node=self._settings.node_name)
+                for task in tasks:
+                    task.cancel()
+        except ExceptionGroup as errors:
+            # What is told in a sentence, and not with a traceback, has no group around it.
+            told, others = errors.split(QuadrantError)
+            if told is None or others is not None:
+                raise
+            first: Exception = told
+            while isinstance(first, ExceptionGroup):
+                first = first.exceptions[0]
+            raise first from None
 
     async def _listen(
         self, servers: AsyncExitStack, preparing: Preparing, unpreparing: Unpreparing
@@ -166,13 +182,13 @@ class NodePlugin:
         servers.callback(Path(settings.registration_socket()).unlink, missing_ok=True)
         log.info("serving", driver=settings.driver, node=settings.node_name, cards=len(self._cards))
 
-    def _preparer(self, rest: Rest, recorder: Recorder) -> Preparer:
+    def _preparer(self, link: Link) -> Preparer:
         return Preparer(
             self._store,
             self._files,
-            get_claim=claim_reader(rest),
+            get_claim=link.get_claim,
             node=lambda: self._facts,
-            on_double_use=_reporter(recorder),
+            on_double_use=link.report_use,
         )
 
     def _read_facts(self) -> NodeFacts:
@@ -196,18 +212,3 @@ class NodePlugin:
         while not self._settings.simulate:
             await asyncio.sleep(_VENDOR_PERIOD_S)
             self._facts = await asyncio.to_thread(self._read_facts)
-
-
-def _reporter(recorder: Recorder) -> OnDoubleUse:
-    def report(claim: ClaimRef, reason: str) -> None:
-        log.error("device in use by another claim", claim=str(claim), reason=reason)
-        subject = Subject(
-            api_version=API_VERSION,
-            kind="ResourceClaim",
-            name=claim.name,
-            namespace=claim.namespace,
-            uid=claim.uid,
-        )
-        recorder.record(subject, "DeviceInUse", reason, action="Prepare", warning=True)
-
-    return report

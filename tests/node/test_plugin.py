@@ -8,19 +8,20 @@ import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from driver.kube.errors import CredentialsError
 from driver.kube.rest import Rest
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.card import Inventory
 from driver.node.errors import NodeError, SettingsError
 from driver.node.publish import SLICES
-from driver.node.run import NodePlugin
+from driver.node.run import Connect, NodePlugin, run
 from driver.node.settings import NodeSettings
 from driver.node.simulated import SimulatedInventory
 from driver.wire.encode import builtins
@@ -63,20 +64,30 @@ def settings(folder: Path) -> NodeSettings:
 
 @asynccontextmanager
 async def serving(
-    server: ApiServer, settings: NodeSettings, cards: Inventory | None = None
+    server: ApiServer,
+    settings: NodeSettings,
+    cards: Inventory | None = None,
+    *,
+    connect: Connect | None = None,
 ) -> AsyncIterator[None]:
     """The plugin, running until the end of the block, then ended as by SIGTERM."""
     plugin = await asyncio.to_thread(NodePlugin, settings, cards=cards)
     stop = asyncio.Event()
+    task = asyncio.ensure_future(plugin.serve(connect or (lambda: connected(server)), stop))
+    registration = Path(settings.registration_socket())
+    await until(lambda: answers(registration) or task.done())
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+@asynccontextmanager
+async def connected(server: ApiServer) -> AsyncIterator[Rest]:
+    """The connection that a plugin makes by itself otherwise."""
     async with server.session() as session:
-        task = asyncio.ensure_future(plugin.serve(Rest(session), stop))
-        registration = Path(settings.registration_socket())
-        await until(lambda: answers(registration) or task.done())
-        try:
-            yield
-        finally:
-            stop.set()
-            await task
+        yield Rest(session)
 
 
 def answers(path: Path) -> bool:
@@ -350,6 +361,61 @@ async def test_something_else_at_a_sockets_place_is_not_removed(
         async with serving(server, settings):
             pass
     assert path.read_text() == "mine"  # noqa: ASYNC240  (after everything ran)
+
+
+async def test_the_kubelet_is_answered_before_there_is_a_connection(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Registered and unprepared at once; a prepare waits until the claim can be read."""
+    put(server, claim(0, result("gpu-0")))
+    connect = asyncio.Event()
+
+    @asynccontextmanager
+    async def late() -> AsyncIterator[Rest]:
+        await connect.wait()
+        async with connected(server) as rest:
+            yield rest
+
+    registry = Path(settings.registry_dir)
+    async with serving(server, settings, connect=late), register(registry) as kubelet:
+        await kubelet.unprepare(ref(1))
+        waiting = asyncio.ensure_future(kubelet.prepare(ref(0)))
+        await kubelet.unprepare(ref(2))
+        assert not waiting.done()
+        connect.set()
+        answer: Any = await waiting
+        assert answer[UIDS[0]].error == ""
+
+
+async def test_a_plugin_that_ends_before_it_is_connected_keeps_nobody_waiting(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """Neither the kubelet nor itself."""
+    put(server, claim(0, result("gpu-0")))
+
+    @asynccontextmanager
+    async def never() -> AsyncIterator[Rest]:
+        await asyncio.Event().wait()
+        async with connected(server) as rest:
+            yield rest
+
+    registry = Path(settings.registry_dir)
+    async with asyncio.timeout(20), AsyncExitStack() as plugin:
+        await plugin.enter_async_context(serving(server, settings, connect=never))
+        async with register(registry) as kubelet:
+            waiting = asyncio.ensure_future(kubelet.prepare(ref(0)))
+            await kubelet.unprepare(ref(1))
+            await plugin.aclose()
+            answer: Any = await waiting
+    assert "ended before it reached the API server" in answer[UIDS[0]].error
+
+
+async def test_without_credentials_it_ends_with_the_sentence(settings: NodeSettings) -> None:
+    """No traceback and no group of errors around it; the socket is gone."""
+    lost = msgspec.structs.replace(settings, kubeconfig="/nowhere/at/all")
+    with pytest.raises(CredentialsError, match="no kubeconfig at /nowhere/at/all"):
+        await run(lost)
+    assert not names_in(settings.registry_dir)
 
 
 @pytest.mark.parametrize(

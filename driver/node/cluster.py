@@ -1,0 +1,76 @@
+"""The cluster's side of the plugin: what it reads from the API server, and what it tells there.
+
+Imported when the kubelet's sockets are served already (see `driver.node.link`).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from driver.kube.errors import NotFound
+from driver.kube.events import Recorder, Subject
+from driver.kube.rest import Rest
+from driver.kube.session import open_session
+from driver.model.names import DOMAIN
+from driver.model.resourceclaim import ResourceClaim
+from driver.node.board import Board
+from driver.node.claims import ClaimRef
+from driver.node.publish import Publisher
+from driver.node.settings import NodeSettings
+from driver.node.slices import API_VERSION
+from driver.wire.decode import decode
+
+# Reading a claim must leave time for the rest within the kubelet's 45 seconds.
+_READ_TIMEOUT_S = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def connected(kubeconfig: str | None) -> AsyncIterator[Rest]:
+    """The API server, by the credentials that `open_session` finds; raises what that raises."""
+    async with open_session(kubeconfig) as session:
+        yield Rest(session)
+
+
+class NodeInCluster:
+    """One node as the API server sees it: its slices, its claims, its events."""
+
+    def __init__(
+        self, rest: Rest, settings: NodeSettings, *, may_publish: Callable[[], bool]
+    ) -> None:
+        self._rest = rest
+        self._recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=settings.node_name)
+        self._publisher = Publisher(
+            rest, driver=settings.driver, node=settings.node_name, may_publish=may_publish
+        )
+        # What it shows is published.
+        self.board = Board(self._publisher.devices)
+
+    async def run(self) -> None:
+        """Publish and tell until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._publisher.run())
+            group.create_task(self._recorder.run())
+
+    async def get_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Read from the API server, never from a cache; None when there is none of that name."""
+        path = f"/apis/{API_VERSION}/namespaces/{namespace}/resourceclaims/{name}"
+        try:
+            return decode(ResourceClaim, await self._rest.get(path, timeout=_READ_TIMEOUT_S))
+        except NotFound:
+            return None
+
+    def report_use(self, claim: ClaimRef, reason: str) -> None:
+        """An Event on the claim that has to wait."""
+        log.error("device in use by another claim", claim=str(claim), reason=reason)
+        subject = Subject(
+            api_version=API_VERSION,
+            kind="ResourceClaim",
+            name=claim.name,
+            namespace=claim.namespace,
+            uid=claim.uid,
+        )
+        self._recorder.record(subject, "DeviceInUse", reason, action="Prepare", warning=True)
