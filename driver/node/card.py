@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from driver.node.mig import MigCapability
+
 MIB = 1024 * 1024
 # What a card is divided into when its compute power is shared.
 ALL_CORES = 100
@@ -30,6 +32,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     numa_node: int | None = None
     # Cards of one node with the same group reach each other over NVLink; None: no link.
     nvlink_group: str | None = None
+    # How it can be cut into parts; None: it cannot.
+    mig: MigCapability | None = None
 
     def usable_memory(self) -> int:
         """Bytes that are published: whole mebibytes, the step in which shares are given."""

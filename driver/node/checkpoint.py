@@ -8,7 +8,7 @@ compacted: what a later version wrote survives a downgrade and comes back with t
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -85,7 +85,7 @@ def _checksum(body: bytes) -> str:
 
 
 class Book:
-    """The claims that a journal leaves, found by UID and by device.
+    """The claims that a journal leaves, found by UID and by card.
 
     Only the thread that holds the journal's lock may touch it.
     """
@@ -93,7 +93,7 @@ class Book:
     def __init__(self) -> None:
         self._claims: dict[str, PreparedClaim] = {}
         self._lines: dict[str, bytes] = {}
-        self._holders: dict[str, set[str]] = {}
+        self._holders: dict[int, set[str]] = {}
         self.line_count = 0
 
     def apply(self, line: bytes) -> DamagedLine | None:
@@ -107,7 +107,7 @@ class Book:
             self._claims[record.uid] = record.claim
             self._lines[record.uid] = line
             for device in record.claim.devices:
-                self._holders.setdefault(device.device, set()).add(record.uid)
+                self._holders.setdefault(device.index, set()).add(record.uid)
         return None
 
     def get(self, uid: str) -> PreparedClaim | None:
@@ -119,9 +119,9 @@ class Book:
         return tuple(self._claims.values())
 
     def rivals(self, claim: PreparedClaim) -> tuple[PreparedClaim, ...]:
-        """The claims that hold any of the devices of `claim`, itself left out."""
-        names: Iterable[str] = {device.device for device in claim.devices}
-        uids = set[str]().union(*(self._holders.get(name, set()) for name in names))
+        """The claims that hold anything of the cards of `claim`, itself left out."""
+        cards = {device.index for device in claim.devices}
+        uids = set[str]().union(*(self._holders.get(index, set()) for index in cards))
         return tuple(self._claims[uid] for uid in sorted(uids - {claim.uid}))
 
     def compacted(self) -> Sequence[bytes]:
@@ -132,4 +132,4 @@ class Book:
         old = self._claims.pop(uid, None)
         self._lines.pop(uid, None)
         for device in old.devices if old is not None else ():
-            self._holders[device.device].discard(uid)
+            self._holders[device.index].discard(uid)

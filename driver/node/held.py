@@ -9,10 +9,42 @@ from typing import Literal
 
 import msgspec
 
+from driver.model.gpuconfig import Interval, Strategy
 from driver.model.quantity import whole
 from driver.node.card import ALL_CORES
 
 Phase = Literal["intent", "done"]
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which part of its card a device is, where it is not all of it (MIG)."""
+
+    # UUID of the card.
+    parent: str
+    # "3g.40gb", and the memory slices from `start` on.
+    profile: str
+    start: int
+    size: int
+    # Made for the claim and removed after it; otherwise it was there before, and stays.
+    made: bool = False
+    # Written before the hardware is told to make it: what then lies in this place is the claim's.
+    begun: bool = False
+
+    def overlaps(self, other: "Partition") -> bool:
+        """Whether both need some memory slice of the card."""
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
+class CardSharing(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How the claim's processes share the card with those of others, as its configuration says."""
+
+    strategy: Strategy
+    # Of time-slicing.
+    interval: Interval = Interval.DEFAULT
+    # Of MPS: limits of this claim in per cent of the threads and in bytes, and the daemon's folder.
+    threads: int | None = None
+    memory_limit: int | None = None
+    daemon: str = ""
 
 
 class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -36,14 +68,28 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     index: int
     uuid: str
     model: str
-    # Bytes that are published of the whole card.
+    # Bytes that are published of the device.
     card_memory: int
     # The CDI device of the vendor's own file, which brings device nodes and libraries.
     vendor_device: str | None = None
+    # A part of the card; `uuid` is then the part's own, and empty until it is made.
+    partition: Partition | None = None
+    sharing: CardSharing | None = None
 
     def is_whole(self) -> bool:
-        """Whether all of the card is this claim's, be it as a share."""
+        """Whether all of the device is this claim's, be it as a share."""
         return self.memory >= self.card_memory and self.cores >= ALL_CORES
+
+    def card(self) -> str:
+        """UUID of the card that the device is, or is a part of."""
+        return self.partition.parent if self.partition else self.uuid
+
+
+class Limiter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """HAMi-core on this host: the folder of the library, and the one of the claim's own state."""
+
+    library: str
+    state: str
 
 
 class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -57,9 +103,32 @@ class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     # of an earlier boot holds nothing until it is prepared again.
     boot: str
     devices: tuple[HeldDevice, ...]
+    # What keeps the limits of shares, where something does.
+    limiter: Limiter | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name} ({self.uid})"
+
+
+def resumed(wanted: PreparedClaim, held: PreparedClaim | None) -> PreparedClaim:
+    """`wanted` with what was done for the same claim before: partitions made or begun.
+
+    What was done in an earlier boot, or for an earlier allocation, does not count.
+    """
+    if held is None or held.boot != wanted.boot:
+        return wanted
+    before = {(d.device, d.request): d for d in held.devices if d.partition}
+    devices = tuple(_with_partition(d, before.get((d.device, d.request))) for d in wanted.devices)
+    return msgspec.structs.replace(wanted, devices=devices)
+
+
+def _with_partition(wanted: HeldDevice, held: HeldDevice | None) -> HeldDevice:
+    if held is None or held.partition is None or wanted.partition is None:
+        return wanted
+    same = msgspec.structs.replace(held.partition, begun=False) == wanted.partition
+    if not same or not held.partition.begun:
+        return wanted
+    return msgspec.structs.replace(wanted, partition=held.partition, uuid=held.uuid)
 
 
 def conflict(wanted: PreparedClaim, others: Iterable[PreparedClaim]) -> str | None:
@@ -68,17 +137,21 @@ def conflict(wanted: PreparedClaim, others: Iterable[PreparedClaim]) -> str | No
     Entries of `wanted` itself and of earlier boots do not count.
     """
     rivals = [other for other in others if other.uid != wanted.uid and other.boot == wanted.boot]
-    names = {device.device for device in _takes(wanted)}
-    return next(filter(None, (_clash(name, wanted, rivals) for name in sorted(names))), None)
+    cards = sorted({device.index for device in takes(wanted)})
+    return next(filter(None, (_clash(index, wanted, rivals) for index in cards)), None)
 
 
-def _takes(claim: PreparedClaim) -> tuple[HeldDevice, ...]:
+def takes(claim: PreparedClaim) -> tuple[HeldDevice, ...]:
+    """The devices that the claim takes from others: all but those that it only looks at."""
     return tuple(device for device in claim.devices if not device.admin_access)
 
 
-def _clash(name: str, wanted: PreparedClaim, rivals: list[PreparedClaim]) -> str | None:
-    ours = [device for device in _takes(wanted) if device.device == name]
-    theirs = [(rival, d) for rival in rivals for d in _takes(rival) if d.device == name]
+def _clash(index: int, wanted: PreparedClaim, rivals: list[PreparedClaim]) -> str | None:
+    ours = [device for device in takes(wanted) if device.index == index]
+    theirs = [(rival, d) for rival in rivals for d in takes(rival) if d.index == index]
+    if any(device.partition for device in (*ours, *(d for _, d in theirs))):
+        return _overlap(ours, theirs)
+    name = ours[0].device
     holders = ", ".join(sorted({str(rival) for rival, _ in theirs}))
     if any(device.share_id is None for device in ours) and (theirs or len(ours) > 1):
         return (
@@ -90,6 +163,27 @@ def _clash(name: str, wanted: PreparedClaim, rivals: list[PreparedClaim]) -> str
     if whole_holder is not None:
         return f"{name} is held whole by claim {whole_holder}, which is prepared on this node"
     return _overrun(name, ours, [device for _, device in theirs], holders)
+
+
+def _overlap(ours: list[HeldDevice], theirs: list[tuple[PreparedClaim, HeldDevice]]) -> str | None:
+    """Why a card that is cut up cannot give these parts beside the others."""
+    for position, device in enumerate(ours):
+        for other in ours[position + 1 :]:
+            if _collide(device, other):
+                return f"{device.device} and {other.device} of this claim need the same part"
+        for rival, other in theirs:
+            if _collide(device, other):
+                return (
+                    f"{device.device} needs what {other.device} is made of, which is held by claim "
+                    f"{rival}, which is prepared on this node"
+                )
+    return None
+
+
+def _collide(left: HeldDevice, right: HeldDevice) -> bool:
+    if left.partition is None or right.partition is None:
+        return True
+    return left.partition.overlaps(right.partition)
 
 
 def _overrun(

@@ -2,35 +2,41 @@
 
 Pure; modelled on the rules of `k8s.io/dynamic-resource-allocation/resourceslice`. One pool per
 node, named after it. Names begin with the index, because the scheduler goes through the slices of
-a pool by name and through the devices of a slice in their order.
+a pool by name and through the devices of a slice in their order. Counters that devices draw from
+are in slices of their own, as the API demands from Kubernetes 1.36 on.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from driver.model.api import OwnerReference
-from driver.model.resourceslice import Device, ResourcePool, ResourceSlice
+from driver.model.quantity import Quantity
+from driver.model.resourceslice import Counter, CounterSet, Device, ResourcePool, ResourceSlice
 from driver.wire.encode import builtins
 
 # Limits of the API (k8s.io/api/resource/v1): devices of a slice, and of one whose devices carry
-# taints, counters or lists.
+# taints, counters or lists; counter sets of a slice.
 _DEVICES_MAX = 128
 _RICH_DEVICES_MAX = 64
+_COUNTER_SETS_MAX = 8
 _NAME_MAX = 253
 _HASH_LENGTH = 6
 
 API_VERSION = "resource.k8s.io/v1"
 
+T = TypeVar("T")
+
 
 class WantedSlice(msgspec.Struct, frozen=True):
-    """One slice as it should be."""
+    """One slice as it should be: with devices or with counters, never with both."""
 
     name: str
     devices: tuple[Device, ...]
+    counters: tuple[CounterSet, ...] = ()
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,15 +83,35 @@ Action = Create | Update | Delete
 
 
 def pool(devices: Sequence[Device], *, driver: str, node: str) -> Pool:
-    """The pool of a node. Without devices it has one empty slice: the driver is there."""
+    """The pool of a node. Without devices it has one empty slice: the driver is there.
+
+    The counters that devices draw from come with them: see `counter_sets`.
+    """
     size = _RICH_DEVICES_MAX if any(_is_rich(device) for device in devices) else _DEVICES_MAX
-    parts = [tuple(devices[i : i + size]) for i in range(0, len(devices), size)] or [()]
-    digits = len(f"{len(parts) - 1:x}")
-    slices = tuple(
-        WantedSlice(slice_name(f"{index:0{digits}x}", driver, node), part)
-        for index, part in enumerate(parts)
+    device_parts = _cut(tuple(devices), size) or [()]
+    counter_parts = _cut(counter_sets(devices), _COUNTER_SETS_MAX)
+    count = len(device_parts) + len(counter_parts)
+    names = (slice_name(f"{n:0{len(f'{count - 1:x}')}x}", driver, node) for n in range(count))
+    slices = [WantedSlice(next(names), part) for part in device_parts]
+    slices += [WantedSlice(next(names), (), part) for part in counter_parts]
+    return Pool(driver=driver, node=node, slices=tuple(slices))
+
+
+def counter_sets(devices: Iterable[Device]) -> tuple[CounterSet, ...]:
+    """The counters that devices draw from, in the order in which they are first met.
+
+    Of each there is as much as the device draws that takes most: of what a card is cut into, the
+    card itself takes all.
+    """
+    found: dict[str, dict[str, Quantity]] = {}
+    for draw in (draw for device in devices for draw in device.consumes_counters):
+        amounts = found.setdefault(draw.counter_set, {})
+        for name, counter in draw.counters.items():
+            amounts[name] = max(amounts.get(name, counter.value), counter.value)
+    return tuple(
+        CounterSet(name=name, counters={n: Counter(value=v) for n, v in amounts.items()})
+        for name, amounts in found.items()
     )
-    return Pool(driver=driver, node=node, slices=slices)
 
 
 def slice_name(index: str, driver: str, node: str) -> str:
@@ -156,6 +182,10 @@ def owned_by(body: dict[str, Any], owner: OwnerReference) -> dict[str, Any]:
     return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 
+def _cut(items: tuple[T, ...], size: int) -> list[tuple[T, ...]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 def _is_rich(device: Device) -> bool:
     lists = (
         value
@@ -172,7 +202,7 @@ def _is_of(item: ResourceSlice, wanted: Pool) -> bool:
 def _is_current(
     seen: ResourceSlice | None, wanted: WantedSlice, target: ResourcePool, stored: Stored | None
 ) -> bool:
-    if seen is None or seen.spec.pool != target or seen.spec.shared_counters:
+    if seen is None or seen.spec.pool != target or seen.spec.shared_counters != wanted.counters:
         return False
     if seen.spec.devices == wanted.devices:
         return True
@@ -189,11 +219,13 @@ def _write(
             "generation": target.generation,
             "resourceSliceCount": target.resource_slice_count,
         },
-        "devices": builtins(item.devices),
+        "devices": builtins(item.devices) if item.devices or not item.counters else None,
+        "sharedCounters": builtins(item.counters) or None,
     }
     if seen is not None:
         version = {"resourceVersion": seen.metadata.resource_version}
-        return Update(item, {"metadata": version, "spec": {**content, "sharedCounters": None}})
+        return Update(item, {"metadata": version, "spec": content})
+    content = {name: value for name, value in content.items() if value is not None}
     body = {
         "apiVersion": API_VERSION,
         "kind": "ResourceSlice",
