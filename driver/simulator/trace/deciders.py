@@ -36,7 +36,9 @@ def by_policy(
     if scorer is not None and isinstance(scorer.scorers[0], Fragmentation):
         pricing = Pricing(mix, machines)
         return _Priced(PolicyPlacer(scorer, objective, pricing.taken), pricing)
-    placer = PolicyPlacer(scorer, objective)
+    # Of our own policies only `fragmentation` looks at CPU; of those of others it is not known.
+    by_cards = not (registry.heeds_mix(node) or registry.heeds_mix(gpu))
+    placer = PolicyPlacer(scorer, objective, by_cards=by_cards)
     return lambda fleet, ask: fleet.best(ask, placer)
 
 

@@ -16,6 +16,7 @@ from driver.simulator.trace.tasks import WHOLE_CARD, Ask, Machine, amounts
 
 # Twice as many as machines are usually in.
 _MOST_VIEWS = 4096
+_MOST_OPTIONS = 200_000
 
 
 class Option(NamedTuple):
@@ -40,7 +41,8 @@ class Placer(Protocol):
 class PolicyPlacer:
     """Both axes by policies; None stands for first fit on that axis.
 
-    `taken` says what of scarce things goes with a choice, for policies that look at them.
+    `taken` says what of scarce things goes with a choice, for policies that look at them. With
+    `by_cards` the policies look at nothing but cards: what they say is remembered by these.
     """
 
     def __init__(
@@ -48,10 +50,14 @@ class PolicyPlacer:
         node: NodeScorer | None,
         gpu: Objective | None,
         taken: Callable[[State, State], Amounts] | None = None,
+        *,
+        by_cards: bool = False,
     ) -> None:
         self._node = node
         self._gpu = gpu
         self._taken = taken
+        self._by_cards = by_cards
+        self._options: dict[tuple[object, ...], Option | None] = {}
         self._views: dict[State, NodeView] = {}
         self._devices: dict[tuple[Machine, int, CardUse], DeviceView] = {}
 
@@ -59,6 +65,16 @@ class PolicyPlacer:
         """The cards that the GPU policy takes, rated by the node policy."""
         if not state.holds(ask):
             return None
+        if not self._by_cards:
+            return self._option(state, ask)
+        key = state.machine.model, state.cards, ask.cards, ask.milli
+        if key not in self._options:
+            if len(self._options) >= _MOST_OPTIONS:
+                self._options.clear()
+            self._options[key] = self._option(state, ask)
+        return self._options[key]
+
+    def _option(self, state: State, ask: Ask) -> Option | None:
         sets = list(card_sets(state, ask))
         if not sets:
             return None
