@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from driver.cli.render.matrix import ASCII, UNICODE, matrix
+from driver.cli.render.table import table
 from driver.cli.simulation.report import CardUse
 
 from .modes import Mode, Row
@@ -29,8 +29,9 @@ class Screen:
 
     def outcome(self, rows: Sequence[Row], cards: Sequence[CardUse]) -> None:
         """Who got what, as a table and as a picture."""
-        self._console.print(_table(rows))
-        self._console.print()
+        shown = [(row.pod, row.node, str(row.gpu), row.uuid) for row in rows]
+        for line in (*table(("POD", "NODE", "GPU", "UUID"), shown), Text()):
+            self._console.print(line, soft_wrap=True)
         for line in matrix(cards, self._signs):
             self._console.print(line, no_wrap=True)
 
@@ -44,13 +45,6 @@ class Screen:
     def say(self, text: str) -> None:
         """One line."""
         self._console.print(text, markup=False)
-
-
-def _table(rows: Iterable[Row]) -> Table:
-    table = Table("POD", "NODE", "GPU", "UUID", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(row.pod, row.node, str(row.gpu), row.uuid)
-    return table
 
 
 def differences(simulated: Iterable[Row], real: Iterable[Row]) -> str:

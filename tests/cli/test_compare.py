@@ -67,7 +67,7 @@ def test_side_by_side(quadrant: Quadrant, file: Callable[[str], Path]) -> None:
     assert picture[0].split() == ["NODE", "BEFORE", "compact/compact", "spread/spread"]
     assert picture[1] == "t4     ·· ·· ·· ··   ▒2 ▒2 ·· ··       ▒1 ▒1 ·· ··"
     assert picture[-1].startswith("·· free")
-    assert all(line == line.rstrip() for line in picture)
+    assert all(line == line.rstrip() for line in lines)
 
 
 def test_the_json_has_each_simulation(quadrant: Quadrant, file: Callable[[str], Path]) -> None:

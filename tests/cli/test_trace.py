@@ -127,6 +127,7 @@ def test_the_table_says_who_places_what(files: Files, quadrant: Quadrant) -> Non
     assert result.exit_code == 0
     assert "tasks without a card are placed by a stand-in of kube-scheduler" in result.stdout
     assert "a100" in result.stdout
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Several policies on the same input, side by side: numbers, pictures, and what did not fit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from driver.cli.render.matrix import ASCII, UNICODE, side_by_side
 from driver.cli.render.simulation import pending
+from driver.cli.render.table import table
 from driver.cli.simulation.report import Comparison, Metrics
 
 # How metrics are called on the screen; the names are those of the JSON.
@@ -25,7 +25,8 @@ ROWS: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 
 def as_table(comparison: Comparison, console: Console, *, ascii_only: bool) -> None:
     """One column for each policy."""
-    console.print(_numbers(comparison))
+    for line in _numbers(comparison):
+        console.print(line, soft_wrap=True)
     console.print()
     reports = comparison.simulations
     columns = [("BEFORE", reports[0].before)]
@@ -36,13 +37,11 @@ def as_table(comparison: Comparison, console: Console, *, ascii_only: bool) -> N
         pending(report, console, title=f"{report.policy}: ")
 
 
-def _numbers(comparison: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("METRIC", no_wrap=True)
-    for report in comparison.simulations:
-        table.add_column(Text(report.policy), justify="right", no_wrap=True)
-    table.add_column("")
-    for name, meaning, value in ROWS:
-        numbers = (f"{value(report.metrics):g}" for report in comparison.simulations)
-        table.add_row(name, *numbers, Text(meaning, style="dim"))
-    return table
+def _numbers(comparison: Comparison) -> Iterator[Text]:
+    reports = comparison.simulations
+    head = ("METRIC", *(report.policy for report in reports), "")
+    rows = [
+        (name, *(f"{value(report.metrics):g}" for report in reports), meaning)
+        for name, meaning, value in ROWS
+    ]
+    return table(head, rows, right=range(1, 1 + len(reports)))

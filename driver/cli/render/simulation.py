@@ -1,12 +1,12 @@
 """A simulation's report as tables and a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from driver.cli.render.matrix import ASCII, UNICODE, matrix
+from driver.cli.render.table import table
 from driver.cli.simulation.report import CardUse, PendingPod, Placement, Report
 
 # So many names are listed where pods share a reason.
@@ -16,36 +16,47 @@ _FEW = 3
 def as_table(report: Report, console: Console, *, ascii_only: bool) -> None:
     """Placements, cards, picture, pending pods and reasons, for people."""
     if report.placements:
-        console.print(placements(report.placements))
-        console.print()
+        _print(placements(report.placements), console)
     if report.cards:
-        console.print(_cards(report.cards))
-        console.print()
+        _print(_cards(report.cards), console)
         for line in matrix(report.cards, ASCII if ascii_only else UNICODE):
             console.print(line, no_wrap=True)
     _reasons(report.placements, console)
     pending(report, console)
 
 
-def placements(found: Sequence[Placement]) -> Table:
+def placements(found: Sequence[Placement]) -> Iterator[Text]:
     """One row for each device of each pod."""
-    table = _table("POD", "NODE", "GPU", "UUID", "MEMORY")
-    for placement in found:
-        for device in placement.devices:
-            memory = f"{device.memory_mib} MiB" if device.shared else "whole card"
-            table.add_row(_name(placement), placement.node, str(device.index), device.uuid, memory)
-        if not placement.devices:
-            table.add_row(_name(placement), placement.node, "-", "-", "-")
-    return table
+    rows = [row for placement in found for row in _devices(placement)]
+    return table(("POD", "NODE", "GPU", "UUID", "MEMORY"), rows)
 
 
-def _cards(cards: Sequence[CardUse]) -> Table:
-    table = _table("NODE", "GPU", "PRODUCT", "MEMORY IN USE", "SHARES")
-    for card in cards:
-        used = f"{card.memory_used_mib} of {card.memory_mib} MiB"
-        shares = "whole" if card.exclusive else str(card.shares)
-        table.add_row(card.node, str(card.index), card.product, used, shares)
-    return table
+def _devices(placement: Placement) -> Iterator[tuple[str, ...]]:
+    for device in placement.devices:
+        memory = f"{device.memory_mib} MiB" if device.shared else "whole card"
+        yield _name(placement), placement.node, str(device.index), device.uuid, memory
+    if not placement.devices:
+        yield _name(placement), placement.node, "-", "-", "-"
+
+
+def _cards(cards: Sequence[CardUse]) -> Iterator[Text]:
+    rows = [
+        (
+            card.node,
+            str(card.index),
+            card.product,
+            f"{card.memory_used_mib} of {card.memory_mib} MiB",
+            "whole" if card.exclusive else str(card.shares),
+        )
+        for card in cards
+    ]
+    return table(("NODE", "GPU", "PRODUCT", "MEMORY IN USE", "SHARES"), rows)
+
+
+def _print(lines: Iterable[Text], console: Console) -> None:
+    """A block, and an empty line after it."""
+    for line in (*lines, Text()):
+        console.print(line, soft_wrap=True)
 
 
 def _reasons(found: Sequence[Placement], console: Console) -> None:
@@ -82,10 +93,3 @@ def _some(names: Sequence[str]) -> str:
 def _name(pod: Placement | PendingPod) -> str:
     """The pod's name, with its namespace where that is not the usual one."""
     return pod.pod if pod.namespace == "default" else f"{pod.namespace}/{pod.pod}"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table

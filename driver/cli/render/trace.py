@@ -1,11 +1,11 @@
 """What policies made of a trace, side by side."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from driver.cli.render.table import table
 from driver.cli.simulation.tracereport import Played, TraceReport
 
 _ROWS: tuple[tuple[str, str, Callable[[Played], float | None]], ...] = (
@@ -33,24 +33,27 @@ _LEAVING: tuple[tuple[str, str, Callable[[Played], float | None]], ...] = (
 
 def as_table(report: TraceReport, console: Console) -> None:
     """One column for each policy."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("METRIC", no_wrap=True)
-    for played in report.policies:
-        table.add_column(Text(played.policy), justify="right", no_wrap=True)
-    table.add_column("")
-    rows = (*_ROWS, *(_LEAVING if any(one.departures for one in report.policies) else ()))
-    for name, meaning, value in rows:
-        numbers = (_text(value(played)) for played in report.policies)
-        table.add_row(name, *numbers, Text(meaning, style="dim"))
-    console.print(table)
+    for line in _figures(report):
+        console.print(line, soft_wrap=True)
     console.print()
     cpu_only = "the policy" if report.cpu_only == "policy" else "a stand-in of kube-scheduler"
     console.print(
         Text(
             f"{report.nodes} nodes, {report.cards} cards, {report.policies[0].tasks} tasks, seed "
             f"{report.seed}; tasks without a card are placed by {cpu_only}"
-        )
+        ),
+        soft_wrap=True,
     )
+
+
+def _figures(report: TraceReport) -> Iterator[Text]:
+    head = ("METRIC", *(played.policy for played in report.policies), "")
+    leaving = any(one.departures for one in report.policies)
+    rows = [
+        (name, *(_text(value(played)) for played in report.policies), meaning)
+        for name, meaning, value in (*_ROWS, *(_LEAVING if leaving else ()))
+    ]
+    return table(head, rows, right=range(1, 1 + len(report.policies)))
 
 
 def _text(value: float | None) -> str:
