@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from driver.cli import kubectl
 from driver.cli.usage import UsageError
 from driver.model.errors import QuadrantError
 from driver.model.names import DRIVER
@@ -248,3 +249,7 @@ def explain(  # noqa: PLR0913 - one option for each thing that a cluster does no
         command.Told(driver=driver, node=node_policy, gpu=gpu_policy, weights=scoring_weights),
         output=output,
     )
+
+
+# Those with kubectl's own flags.
+app.add_typer(kubectl.app)

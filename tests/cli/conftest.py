@@ -1,12 +1,13 @@
 """Files and runs for the tests of the command line."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from driver.cli.main import app
+from tests.cli.livecluster import LiveCluster, live_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 TWO_BY_TWO = ROOT / "examples" / "two-by-two"
@@ -71,3 +72,10 @@ def html(quadrant: Quadrant, file: Callable[[str], Path], tmp_path: Path) -> Pat
     path = tmp_path / "page.html"
     path.write_text(quadrant("simulate", *files, *policies, "-o", "html").stdout, "utf-8")
     return path
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[LiveCluster]:
+    """A cluster behind real HTTP."""
+    async with live_cluster(tmp_path) as running:
+        yield running

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from driver.allocator.device import PooledDevice
 from driver.cli.fleet.holders import Holding
+from driver.cli.fleet.links import site
 from driver.cli.fleet.report import MIB, Card, CardUse
 from driver.model import names
 from driver.model.ids import DeviceId
@@ -67,13 +68,14 @@ def _card(parts: _Parts, held: Mapping[DeviceId, list[Holding]]) -> Card:
     shares = [hold for hold in mine if hold.share]
     memory = _memory(face) if parts.whole is not None else sum(map(_memory, parts.instances))
     exclusive = len(shares) < len(mine)
+    where = site(face.device)
     return Card(
         device=face.id.device,
         index=index_of(face.device),
         uuid=text(face, names.UUID) if parts.whole is not None else text(face, _PARENT),
         model=text(face, names.PRODUCT_NAME),
-        nvlink_group=face.links.nvlink_group or "",
-        numa_node=face.links.numa_node,
+        nvlink_group=where.nvlink_group or "",
+        numa_node=where.numa_node,
         memory_mib=memory // MIB,
         memory_used_mib=(memory if exclusive else _used(shares, instances)) // MIB,
         use=_use(parts, exclusive=exclusive, shares=len(shares), instances=len(instances)),

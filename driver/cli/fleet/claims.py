@@ -3,7 +3,7 @@
 Scores are not stored in a cluster. Who knows one says so in `Told`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -52,8 +52,8 @@ def row(claim: ResourceClaim, inventory: Inventory, driver: str, tell: Tell) -> 
         for result in (allocation.devices.results if allocation is not None else ())
         if result.driver == driver
     ]
-    devices = {result: inventory.find(result.device_id()) for result in results}
-    published = [device for device in devices.values() if device is not None]
+    devices = [inventory.find(result.device_id()) for result in results]
+    published = [device for device in devices if device is not None]
     told = tell(claim)
     return Claim(
         namespace=claim.metadata.namespace,
@@ -61,8 +61,8 @@ def row(claim: ResourceClaim, inventory: Inventory, driver: str, tell: Tell) -> 
         classes=tuple(class_names(claim)),
         state=state(claim),
         node=_node(claim, published),
-        devices=tuple(_given(result, device) for result, device in devices.items()),
-        link=links.worst([one.links for one in dict.fromkeys(published) if not is_instance(one)]),
+        devices=tuple(map(_given, results, devices)),
+        link=_link(published),
         score=told.score,
         policy=told.policy,
         pod=_pod(claim),
@@ -93,6 +93,12 @@ def _node(claim: ResourceClaim, devices: list[PooledDevice]) -> str:
             if field.key == _NODE_FIELD and len(field.values) == 1:
                 return field.values[0]
     return ""
+
+
+def _link(devices: Iterable[PooledDevice]) -> str:
+    """The worst link between two of its cards."""
+    cards = [one for one in dict.fromkeys(devices) if not is_instance(one)]
+    return links.worst([links.site(one.device) for one in cards])
 
 
 def _given(result: DeviceRequestAllocationResult, device: PooledDevice | None) -> Given:

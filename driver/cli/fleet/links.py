@@ -6,7 +6,10 @@ published, so that NV has no number, and PIX and PXB are part of PHB.
 
 from collections.abc import Sequence
 
-from driver.allocator.device import Links
+import msgspec
+
+from driver.model import names
+from driver.model.resourceslice import Device
 
 SELF, NVLINK, ROOT, NUMA, SYSTEM, UNKNOWN = "X", "NV", "PHB", "NODE", "SYS", "?"
 MEANING = {
@@ -20,7 +23,32 @@ MEANING = {
 _WORST_LAST = (SELF, NVLINK, ROOT, NUMA, SYSTEM, UNKNOWN)
 
 
-def link(one: Links, other: Links) -> str:
+class Site(msgspec.Struct, frozen=True):
+    """Where a card is connected; None where it does not say."""
+
+    nvlink_group: str | None
+    pcie_root: str | None
+    numa_node: int | None
+
+
+def site(device: Device) -> Site:
+    """Where a device says that it is; of a list of NUMA nodes the first (KEP-6072)."""
+    group, root, numa = (
+        device.attributes.get(name)
+        for name in (names.NVLINK_GROUP, names.PCIE_ROOT, names.NUMA_NODE)
+    )
+    return Site(
+        nvlink_group=None if group is None else group.string,
+        pcie_root=None if root is None else root.string or next(iter(root.strings or ()), None),
+        numa_node=None if numa is None else _first(numa.int_, numa.ints),
+    )
+
+
+def _first(number: int | None, numbers: Sequence[int] | None) -> int | None:
+    return number if number is not None else next(iter(numbers or ()), None)
+
+
+def link(one: Site, other: Site) -> str:
     """The best connection of two different cards."""
     if one.nvlink_group and one.nvlink_group == other.nvlink_group:
         return NVLINK
@@ -31,7 +59,7 @@ def link(one: Links, other: Links) -> str:
     return NUMA if one.numa_node == other.numa_node else SYSTEM
 
 
-def worst(cards: Sequence[Links]) -> str:
+def worst(cards: Sequence[Site]) -> str:
     """The worst connection among several cards; empty for fewer than two."""
     pairs = (link(one, other) for place, one in enumerate(cards) for other in cards[place + 1 :])
     return max(pairs, key=_WORST_LAST.index, default="")

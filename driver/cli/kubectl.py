@@ -1,0 +1,149 @@
+"""The commands that look at a cluster, with kubectl's own flags.
+
+Part of the `quadrant` program (`driver.cli.main`); here are only the options. What a command needs
+is imported when it runs.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driver.model.names import DRIVER
+
+if TYPE_CHECKING:
+    from driver.cli.asking import Access
+
+app = typer.Typer(rich_markup_mode=None)
+
+Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
+Kubeconfig = Annotated[str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")]
+Context = Annotated[str | None, typer.Option(help="The kubeconfig's context.")]
+Timeout = Annotated[
+    str, typer.Option(help="How long to wait for the cluster, such as 10s; 0: without end.")
+]
+Namespace = Annotated[
+    str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
+]
+Watch = Annotated[
+    bool, typer.Option("-w", "--watch", help="Look again every 2 s, show what has changed.")
+]
+Node = Annotated[str, typer.Argument(help="The node's name.")]
+
+
+def _access(
+    kubeconfig: str | None,
+    context: str | None,
+    timeout: str,
+    *,
+    namespace: str | None = None,
+    everywhere: bool = False,
+) -> "Access":
+    from driver.cli.asking import Access  # noqa: PLC0415
+
+    return Access(
+        kubeconfig=kubeconfig,
+        context=context,
+        namespace=namespace,
+        everywhere=everywhere,
+        timeout=timeout,
+    )
+
+
+@app.command()
+def matrix(  # noqa: PLR0913 - kubectl's flags
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", help="Only nodes with these labels, such as zone=a.")
+    ] = "",
+    group_by: Annotated[
+        str, typer.Option(help="A node label: nodes with one value stand together.")
+    ] = "",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="table, wide, json or yaml.")
+    ] = "table",
+    *,
+    ascii_only: Annotated[
+        bool, typer.Option("--ascii", help="Draw with signs that every terminal has.")
+    ] = False,
+    watch: Watch = False,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Show nodes and GPUs as one picture.
+
+    A row for each node, a cell for each card, with what is free, shared and taken. docs/cli.md
+    describes the signs.
+    """
+    from driver.cli import matrix as command  # noqa: PLC0415
+
+    command.matrix(
+        command.Asked(
+            driver=driver,
+            nodes=selector,
+            group_by=group_by,
+            output=output,
+            ascii_only=ascii_only,
+            watch=watch,
+        ),
+        _access(kubeconfig, context, request_timeout),
+    )
+
+
+@app.command()
+def claims(  # noqa: PLR0913 - kubectl's flags
+    namespace: Namespace = None,
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", help="Only claims with these labels.")
+    ] = "",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="table, wide, json, yaml or name.")
+    ] = "table",
+    *,
+    everywhere: Annotated[
+        bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")
+    ] = False,
+    no_headers: Annotated[
+        bool, typer.Option("--no-headers", help="Leave the line of column names out.")
+    ] = False,
+    sort_by: Annotated[str, typer.Option(help="A column's name, such as age, score or node.")] = "",
+    watch: Watch = False,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """List claims with node, devices, score and policy."""
+    from driver.cli import claims as command  # noqa: PLC0415
+
+    command.claims(
+        command.Asked(
+            driver=driver,
+            selector=selector,
+            output=output,
+            sort_by=sort_by,
+            head=not no_headers,
+            watch=watch,
+        ),
+        _access(kubeconfig, context, request_timeout, namespace=namespace, everywhere=everywhere),
+    )
+
+
+@app.command()
+def topo(
+    node: Node,
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+    *,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Show how the GPUs of a node are connected, and who has them.
+
+    The matrix of `nvidia-smi topo -m`, from what the node plugin publishes.
+    """
+    from driver.cli import topo as command  # noqa: PLC0415
+
+    access = _access(kubeconfig, context, request_timeout)
+    command.topo(node, access, driver=driver, output=output)
