@@ -15,25 +15,36 @@ ALL_CORES = 100
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU. What the hardware does not tell is None and is left out when published."""
+    """One GPU. What the hardware does not tell is None and is left out when published.
 
+    Of a card that does not answer (`lost`) nothing but the index is sure to be known.
+    """
+
+    # The same for as long as the machine runs: a card that goes leaves its number unused.
     index: int
-    uuid: str
-    product_name: str
+    # Empty where the card has never told.
+    uuid: str = ""
+    product_name: str = ""
     brand: str | None = None
     architecture: str | None = None
-    # Bytes, as NVML reports the total: the sum that a workload can be promised.
-    memory: int
+    # Bytes, as NVML reports the total: the sum that a workload can be promised. 0: unknown.
+    memory: int = 0
     cuda_compute_capability: str | None = None
     driver_version: str | None = None
     cuda_driver_version: str | None = None
     pci_bus_id: str | None = None
     pcie_root: str | None = None
     numa_node: int | None = None
+    # How it reaches the memory of the machine: "HMM", "ATS" or "None".
+    addressing_mode: str | None = None
+    # Its place on the board, which is not the order of the index.
+    module_id: int | None = None
     # Cards of one node with the same group reach each other over NVLink; None: no link.
     nvlink_group: str | None = None
     # How it can be cut into parts; None: it cannot.
     mig: MigCapability | None = None
+    # Why it does not answer, or not to everything; None: it does.
+    lost: str | None = None
 
     def usable_memory(self) -> int:
         """Bytes that are published: whole mebibytes, the step in which shares are given."""

@@ -1,0 +1,1 @@
+"""NVIDIA cards, read and heard through NVIDIA's management library; the only user of `pynvml`."""
