@@ -8,8 +8,9 @@ nothing tells apart are tried once.
 
 from collections.abc import Hashable, Iterable
 
+from driver.allocator.capacity import NOTHING
 from driver.allocator.demand import Candidate, Demand
-from driver.allocator.outcome import node_view, scored_devices
+from driver.allocator.outcome import node_view, scored
 from driver.allocator.placement import Board
 from driver.allocator.plan import Plan
 from driver.allocator.symmetry import kinds, twins
@@ -32,8 +33,8 @@ class BestFit:
         self._board = board
         self._objective = objective
         self._max_steps = max_steps
+        self._scored = scored(plan.problem)
         self._view = node_view(plan.problem)
-        self._index = {device: place for place, device in enumerate(scored_devices(plan.problem))}
         self._given = tuple(self._given_devices())
         self._taken: dict[Candidate, Taken | None] = {}
         # What is taken of a device is one object however many requests may take it, so that the
@@ -56,7 +57,7 @@ class BestFit:
         self._candidates = [self._usable(demand) for demand in self._demands]
         self._twins = [False, *map(twins, self._demands, self._demands[1:])]
         self._first = [0] * len(self._demands)
-        self._kinds = kinds(self._candidates, self._plan.rules, self._view, self._index)
+        self._kinds = kinds(self._candidates, self._plan.rules, self._scored)
         self._consider(first)
         self._demand(0)
         return self._ranking[0][2]
@@ -71,18 +72,23 @@ class BestFit:
                 for _, score, solution in self._ranking[1:]
             ),
             rejections=rejected,
+            stopped_after=self.steps if self.truncated else 0,
         )
 
     def _usable(self, demand: Demand) -> list[Candidate]:
         """The candidates that may be placed on an empty board."""
         if demand.takes_all:
             return list(demand.candidates)
-        usable = []
-        for candidate in demand.candidates:
-            if self._place(candidate):
-                self._board.take_back()
-                usable.append(candidate)
-        return usable
+        rules, book = self._plan.rules, self._plan.book
+        usable = [one for one in demand.candidates if one.obstacle(rules, book) is None]
+        return [one for one in usable if self._fits(one)] if demand.constraints else usable
+
+    def _fits(self, candidate: Candidate) -> bool:
+        """Whether it may be on the board as it is."""
+        fits = self._place(candidate)
+        if fits:
+            self._board.take_back()
+        return fits
 
     def _place(self, candidate: Candidate) -> bool:
         """Put it on the board; what Kubernetes would stop at is no choice, for there is another."""
@@ -155,22 +161,22 @@ class BestFit:
 
     def _take(self, candidate: Candidate) -> Taken | None:
         device = candidate.standing.device
-        index = self._index.get(device)
+        index = self._scored.index.get(device)
         if index is None or candidate.demand.admin:
             return None
-        amounts: dict[str, int] = {}
-        if device.shareable:
-            wanted = candidate.amounts(self._plan.rules)
-            amounts = {} if isinstance(wanted, str) else {n: q.nano for n, q in wanted.items()}
-        key = (index, tuple(amounts.items()))
-        return self._same.setdefault(key, Taken(index, amounts, exclusive=not device.shareable))
+        portion = candidate.portion(self._plan.rules)
+        if not device.shareable or isinstance(portion, str):
+            portion = NOTHING
+        key = (index, portion.key)
+        taken = Taken(index, portion.nanos, exclusive=not device.shareable)
+        return self._same.setdefault(key, taken)
 
     def _given_devices(self) -> Iterable[Taken]:
         """What the problem fixes counts in the score too, as a part of the same claims."""
         for demand in self._plan.fixed:
             for result in self._plan.problem.fixed[demand.claim, demand.name]:
                 standing = self._plan.book.find(result.device_id())
-                index = None if standing is None else self._index.get(standing.device)
+                index = None if standing is None else self._scored.index.get(standing.device)
                 if index is not None and not result.admin_access:
                     consumed = {name: one.nano for name, one in result.consumed_capacity.items()}
                     yield Taken(index, consumed, exclusive=result.share_id is None)

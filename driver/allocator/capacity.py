@@ -35,6 +35,23 @@ class Amounts:
         self.key = tuple((name, one.nano, one.format) for name, one in requested.items())
 
 
+class Portion:
+    """What a request takes of one device: the amounts, and the same in nano units.
+
+    `key` is equal for portions that are the same amounts.
+    """
+
+    __slots__ = ("amounts", "key", "nanos")
+
+    def __init__(self, amounts: Mapping[str, Quantity]) -> None:
+        self.amounts = amounts
+        self.nanos = {name: amount.nano for name, amount in amounts.items()}
+        self.key = tuple(self.nanos.items())
+
+
+NOTHING = Portion({})
+
+
 def consumption(
     capacity: Mapping[str, DeviceCapacity],
     requested: Mapping[str, Quantity],

@@ -9,17 +9,16 @@ from collections.abc import Mapping
 import msgspec
 
 from driver.allocator.attributes import Values
-from driver.allocator.capacity import Amounts, CapacityError
+from driver.allocator.capacity import NOTHING, Amounts, CapacityError, Portion
 from driver.allocator.constraints import Constraint
 from driver.allocator.derived import derive
-from driver.allocator.standing import Standing
+from driver.allocator.standing import Book, Standing
 from driver.allocator.taints import repelling
 from driver.model.allocation import Features
 from driver.model.core import Node
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import AllocationError
 from driver.model.ids import DeviceId
-from driver.model.quantity import Quantity
 from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest
 from driver.selector.errors import CompileError, SelectorError
 
@@ -138,7 +137,7 @@ class Candidate:
     `failure` is the selector that cannot be decided for the device, if there is one.
     """
 
-    __slots__ = ("_amounts", "_values", "demand", "failure", "standing")
+    __slots__ = ("_obstacle", "_portion", "_values", "demand", "failure", "standing")
 
     def __init__(
         self, demand: Demand, standing: Standing, failure: tuple[int, SelectorError] | None
@@ -146,40 +145,66 @@ class Candidate:
         self.demand = demand
         self.standing = standing
         self.failure = failure
-        self._amounts: Mapping[str, Quantity] | str | None = None
+        self._portion: Portion | str | None = None
+        # "" where there is none.
+        self._obstacle: str | None = None
         self._values: tuple[Values | None, ...] | None = None
 
-    def amounts(self, rules: Rules) -> Mapping[str, Quantity] | str:
-        """What the demand takes of each capacity, or why the device can never serve it.
+    def portion(self, rules: Rules) -> Portion | str:
+        """What the demand takes of the device, or why that can never serve it.
 
         Raises `AllocationError` for a selector that cannot be decided and for an amount that
         cannot be represented.
         """
-        if self._amounts is None:
-            self._amounts = self._examine(rules)
-        return self._amounts
+        if self._portion is None:
+            self._portion = self._examine(rules)
+        return self._portion
 
     def wanted_by_all(self, rules: Rules) -> bool:
-        """Whether mode All means this device too; raises as `amounts` does."""
+        """Whether mode All means this device too; raises as `portion` does."""
         return self._capacity(rules.features) is not None
 
-    def _capacity(self, features: Features) -> Mapping[str, Quantity] | None:
+    def obstacle(self, rules: Rules, book: Book) -> str | None:
+        """What alone keeps the device from the demand, constraints apart; None if nothing does.
+
+        To be asked while a search has nothing placed, of which it then says nothing.
+        """
+        if self._obstacle is None:
+            self._obstacle = self._find_obstacle(rules, book) or ""
+        return self._obstacle or None
+
+    def _find_obstacle(self, rules: Rules, book: Book) -> str | None:
+        demand, standing = self.demand, self.standing
+        if standing.excluded:
+            return "released a moment ago"
+        if not standing.open_to(demand.claim, admin=demand.admin):
+            return "in use"
+        try:
+            portion = self.portion(rules)
+        except AllocationError as error:
+            return str(error)
+        if isinstance(portion, str):
+            return portion
+        short = standing.device.shareable and standing.short_of(portion)
+        if short:
+            return f"too little {short} left"
+        return None if book.covers(standing) else "shared counters are used up"
+
+    def _capacity(self, features: Features) -> Portion | None:
         demand, device = self.demand, self.standing.device
         if self.failure is not None:
             raise demand.failure(device.id, *self.failure)
         if not features.consumable_capacity or not (device.capacity or demand.requested.key):
-            return {}
+            return NOTHING
         try:
-            return device.consumption(
-                demand.requested, fractional=features.fractional_capacity_range
-            )
+            return device.portion(demand.requested, fractional=features.fractional_capacity_range)
         except CapacityError as error:
             raise CapacityError(f"{demand.described}, device {device.id}: {error}") from error
 
-    def _examine(self, rules: Rules) -> Mapping[str, Quantity] | str:
+    def _examine(self, rules: Rules) -> Portion | str:
         device, features = self.standing.device, rules.features
-        amounts = self._capacity(features)
-        if amounts is None:
+        portion = self._capacity(features)
+        if portion is None:
             return "cannot give that much capacity"
         if device.slice.spec.skip_node_operations and not rules.may_skip_node_operations:
             return f"needs a node that declares {OPTIONAL_NODE_OPERATIONS}"
@@ -187,7 +212,7 @@ class Candidate:
             return "draws from shared counters, and DRAPartitionableDevices is off"
         if features.device_taints and repelling(device.taints, self.demand.asked.tolerations):
             return "has a taint that is not tolerated"
-        return amounts
+        return portion
 
     def values(self) -> tuple[Values | None, ...]:
         """What the device has for each constraint of the demand, in their order."""

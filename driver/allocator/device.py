@@ -3,15 +3,14 @@
 Knows nothing of what is in use; that is a fact of the moment (see `standing`).
 """
 
-from collections.abc import Mapping
-
 from driver.allocator import attributes
 from driver.allocator.attributes import Values
-from driver.allocator.capacity import Amounts, consumption
+from driver.allocator.capacity import Amounts, Portion, consumption
+from driver.allocator.condition import Condition, Traits
+from driver.model.allocation import DeviceUse
 from driver.model.errors import TooDearError
 from driver.model.ids import DeviceId, PoolId
 from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
-from driver.model.quantity import Quantity
 from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from driver.selector.device import SelectorDevice
 from driver.selector.errors import SelectorError
@@ -35,16 +34,17 @@ class PooledDevice:
 
     __slots__ = (
         "_attributes",
-        "_consumption",
+        "_condition",
         "_judged",
+        "_portions",
         "_selector_device",
         "capacity",
         "device",
         "id",
-        "links",
         "shareable",
         "slice",
         "taints",
+        "traits",
     )
 
     def __init__(self, published: ResourceSlice, device: Device, *, can_share: bool) -> None:
@@ -53,12 +53,13 @@ class PooledDevice:
         self.id = DeviceId(published.spec.driver, published.spec.pool.name, device.name)
         self.shareable = can_share and bool(device.allow_multiple_allocations)
         self.taints: tuple[DeviceTaint, ...] = device.taints
-        self.capacity = {name: one.value.nano for name, one in device.capacity.items()}
-        self.links = Links(device, published.spec.driver)
+        self.traits = _traits(self.id, device, shareable=self.shareable)
+        self.capacity = self.traits.capacity
         self._selector_device: SelectorDevice | None = None
         self._judged: dict[str, _Judgement] = {}
         self._attributes: dict[str, Values] = {}
-        self._consumption: dict[tuple[object, ...], Mapping[str, Quantity] | None] = {}
+        self._portions: dict[tuple[object, ...], Portion | None] = {}
+        self._condition: Condition | None = None
 
     @property
     def pool(self) -> PoolId:
@@ -103,19 +104,25 @@ class PooledDevice:
             self._selector_device = SelectorDevice.of(self.id.driver, self.device)
         return self._selector_device
 
-    def consumption(self, asked: Amounts, *, fractional: bool) -> Mapping[str, Quantity] | None:
-        """What such a request takes of it (see `capacity.consumption`), kept for the next one.
+    def under(self, use: DeviceUse) -> Condition:
+        """The device with this use of it, kept until it is asked for with another one."""
+        known = self._condition
+        if known is None or known.use is not use:
+            known = self._condition = Condition(self.traits, use)
+        return known
 
-        Raises `CapacityError`.
+    def portion(self, asked: Amounts, *, fractional: bool) -> Portion | None:
+        """What such a request takes of it, kept for the next one; None when it cannot serve it.
+
+        See `capacity.consumption`. Raises `CapacityError`.
         """
         key = (asked.key, fractional)
-        if key not in self._consumption:
-            if len(self._consumption) >= _KEPT_REQUESTS:
-                self._consumption.clear()
-            self._consumption[key] = consumption(
-                self.device.capacity, asked.requested, fractional=fractional
-            )
-        return self._consumption[key]
+        if key not in self._portions:
+            if len(self._portions) >= _KEPT_REQUESTS:
+                self._portions.clear()
+            amounts = consumption(self.device.capacity, asked.requested, fractional=fractional)
+            self._portions[key] = None if amounts is None else Portion(amounts)
+        return self._portions[key]
 
     def attribute(self, name: str) -> Values | None:
         """The value of the attribute with that full name, None where it is not published.
@@ -134,16 +141,17 @@ class PooledDevice:
 _Judgement = tuple[bool | SelectorError | TooDearError, int]
 
 
-class Links:
-    """What a device is connected through, and its model: what scorers see of its attributes."""
-
-    __slots__ = ("model", "numa_node", "nvlink_group", "pcie_root")
-
-    def __init__(self, device: Device, driver: str) -> None:
-        self.model = _text(attributes.find(device, driver, f"{driver}/{PRODUCT_NAME}")) or ""
-        self.nvlink_group = _text(attributes.find(device, driver, f"{driver}/{NVLINK_GROUP}"))
-        self.pcie_root = _text(device.attributes.get(PCIE_ROOT))
-        self.numa_node = _number(device.attributes.get(NUMA_NODE))
+def _traits(name: DeviceId, device: Device, *, shareable: bool) -> Traits:
+    driver = name.driver
+    return Traits(
+        id=name,
+        model=_text(attributes.find(device, driver, f"{driver}/{PRODUCT_NAME}")) or "",
+        nvlink_group=_text(attributes.find(device, driver, f"{driver}/{NVLINK_GROUP}")),
+        pcie_root=_text(device.attributes.get(PCIE_ROOT)),
+        numa_node=_number(device.attributes.get(NUMA_NODE)),
+        shareable=shareable,
+        capacity={name: one.value.nano for name, one in device.capacity.items()},
+    )
 
 
 def _text(attribute: DeviceAttribute | None) -> str | None:

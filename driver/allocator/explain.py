@@ -6,13 +6,11 @@ still not go together with the others.
 
 from collections.abc import Iterable
 
-from driver.allocator.demand import Candidate, Demand
+from driver.allocator.demand import Demand
 from driver.allocator.plan import Plan
 from driver.model.allocation import Rejection
-from driver.model.errors import AllocationError
 from driver.model.ids import DeviceId
 
-_NO_COUNTERS = "shared counters are used up"
 _TOGETHER = "fits alone, but not together with the others"
 
 
@@ -49,29 +47,6 @@ def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[st
             if device.id not in selected:
                 yield f"not selected by class {name} and request {demand.name}", device.id
     for candidate in demand.candidates:
-        reason = _reason(plan, candidate) or (_TOGETHER if failed else None)
+        reason = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)
         if reason is not None:
             yield reason, candidate.standing.device.id
-
-
-def _reason(plan: Plan, candidate: Candidate) -> str | None:
-    demand, standing = candidate.demand, candidate.standing
-    if standing.excluded:
-        return "released a moment ago"
-    if not standing.open_to(demand.claim, admin=demand.admin):
-        return "in use"
-    try:
-        amounts = candidate.amounts(plan.rules)
-    except AllocationError as error:
-        return str(error)
-    if isinstance(amounts, str):
-        return amounts
-    if amounts and standing.device.shareable:
-        short = standing.short_of(amounts)
-        if short is not None:
-            return f"too little {short} left"
-    if standing.device.device.consumes_counters:
-        if not plan.book.take_counters(standing):
-            return _NO_COUNTERS
-        plan.book.give_back_counters(standing)
-    return None

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from driver.allocator.device import PooledDevice
+from driver.allocator.condition import UNUSED
 from driver.allocator.problem import Problem
-from driver.model.allocation import DeviceUse, Explanation, Rejection
+from driver.allocator.scored import Scored
+from driver.model.allocation import Explanation, Rejection
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import AllocationResult
-from driver.policy.view import Choice, DeviceView, NodeView, Taken
-
-_UNUSED = DeviceUse()
+from driver.policy.view import Choice, NodeView, Taken
 
 
 class Allocated(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,48 +50,26 @@ class Unsatisfiable(msgspec.Struct, frozen=True, kw_only=True):
 
 def node_view(problem: Problem) -> NodeView:
     """The node as scorers see it: its scored devices and what is in use of them."""
-    devices = scored_devices(problem)
-    return NodeView(
-        name=problem.node.metadata.name,
-        devices=tuple(
-            device_view(device, index, problem.usage.get(device.id, _UNUSED))
-            for index, device in enumerate(devices)
-        ),
-    )
-
-
-def scored_devices(problem: Problem) -> list[PooledDevice]:
-    """The devices that count in scores, in the scheduler's order."""
-    driver = problem.driver
-    return [
-        device
-        for pool in problem.pools
-        if driver is None or pool.id.driver == driver
-        for device in pool.devices
+    found, use_of = scored(problem), problem.usage.get
+    devices = [
+        device.under(use_of(device.id, UNUSED)).view(place)
+        for place, device in enumerate(found.devices)
     ]
+    return NodeView(name=problem.node.metadata.name, devices=tuple(devices), layout=found.layout)
 
 
-def device_view(device: PooledDevice, index: int, use: DeviceUse) -> DeviceView:
-    """One device as scorers see it."""
-    links = device.links
-    return DeviceView(
-        id=device.id,
-        index=index,
-        model=links.model,
-        nvlink_group=links.nvlink_group,
-        pcie_root=links.pcie_root,
-        numa_node=links.numa_node,
-        shareable=device.shareable,
-        capacity=device.capacity,
-        used={name: amount.nano for name, amount in use.consumed.items()},
-        shares=len(use.shares),
-        exclusive=use.exclusive,
-    )
+def scored(problem: Problem) -> Scored:
+    """The devices that count in scores."""
+    driver = problem.driver
+    pools = [pool for pool in problem.pools if driver is None or pool.id.driver == driver]
+    if len(pools) == 1:
+        return pools[0].scored()
+    return Scored([device for pool in pools for device in pool.devices])
 
 
 def choice(problem: Problem, allocations: Sequence[AllocationResult]) -> Choice:
     """What the allocations take of the scored devices; admin access takes nothing."""
-    index = {device.id: place for place, device in enumerate(scored_devices(problem))}
+    index = {device.id: place for device, place in scored(problem).index.items()}
     return Choice(tuple(_taken(index, allocations)))
 
 

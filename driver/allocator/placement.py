@@ -4,13 +4,11 @@ A placement is refused in the order in which Kubernetes' allocator refuses it, s
 up where they do there. Moves are taken back last first.
 """
 
-from collections.abc import Mapping
-
+from driver.allocator.capacity import Portion
 from driver.allocator.demand import Candidate, Demand
 from driver.allocator.plan import Plan
 from driver.allocator.standing import Standing
 from driver.model.errors import AllocationError
-from driver.model.quantity import Quantity
 from driver.model.resourceclaim import DeviceRequestAllocationResult
 
 
@@ -42,10 +40,10 @@ class Board:
         demand, standing = candidate.demand, candidate.standing
         if not standing.open_to(demand.claim, admin=demand.admin):
             return False
-        amounts = candidate.amounts(self._rules)
-        if isinstance(amounts, str):
+        portion = candidate.portion(self._rules)
+        if isinstance(portion, str):
             return False
-        short = standing.device.shareable and standing.short_of(amounts) is not None
+        short = standing.device.shareable and standing.short_of(portion) is not None
         if short and not demand.takes_all:
             return False
         if not self._bind(candidate):
@@ -54,7 +52,7 @@ class Board:
             # For mode All a violated constraint is an error, also where capacity lacks as well.
             self._release(candidate)
             return False
-        self._hold(demand, standing, amounts)
+        self._hold(demand, standing, portion)
         self.placed.append(candidate)
         return True
 
@@ -66,8 +64,8 @@ class Board:
         if not standing.device.shareable:
             standing.holders.pop()
         else:
-            amounts = candidate.amounts(self._rules)
-            standing.remove_share(amounts if not isinstance(amounts, str) else {})
+            portion = candidate.portion(self._rules)
+            standing.remove_share({} if isinstance(portion, str) else portion.nanos)
         self._release(candidate)
 
     def _bind(self, candidate: Candidate) -> bool:
@@ -91,12 +89,12 @@ class Board:
         if candidate.standing.device.device.consumes_counters:
             self._book.give_back_counters(candidate.standing)
 
-    def _hold(self, demand: Demand, standing: Standing, amounts: Mapping[str, Quantity]) -> None:
+    def _hold(self, demand: Demand, standing: Standing, portion: Portion) -> None:
         self._per_claim[demand.claim] += 1
         if not standing.device.shareable:
             standing.holders.append(demand.claim)
         else:
-            standing.add_share(amounts)
+            standing.add_share(portion.nanos)
 
     def _constrain(self, candidate: Candidate) -> bool:
         demand = candidate.demand
@@ -136,4 +134,4 @@ class Board:
         if result.share_id is None:
             standing.holders.append(demand.claim)
         else:
-            standing.add_share(result.consumed_capacity)
+            standing.add_share({n: one.nano for n, one in result.consumed_capacity.items()})

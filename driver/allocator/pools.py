@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from driver.allocator.device import PooledDevice
 from driver.allocator.nodes import reaches
+from driver.allocator.scored import Scored
 from driver.model.allocation import Features
 from driver.model.core import Node
 from driver.model.errors import TooDearError
@@ -49,6 +50,7 @@ class Pool:
     """
 
     __slots__ = (
+        "_scored",
         "_selected",
         "asked",
         "counter_sets",
@@ -80,12 +82,19 @@ class Pool:
         self.has_binding_conditions = has_binding_conditions
         self.incomplete = incomplete
         self.invalid = invalid
+        self._scored: Scored | None = None
         self._selected: dict[tuple[str, ...], tuple[tuple[Selected, ...], int]] = {}
 
     @property
     def usable(self) -> bool:
         """Whether devices may be taken from it."""
         return not self.incomplete and self.invalid is None
+
+    def scored(self) -> Scored:
+        """Its devices as scorers see them, whatever is in use."""
+        if self._scored is None:
+            self._scored = Scored(self.devices)
+        return self._scored
 
     def selected(self, expressions: tuple[str, ...]) -> tuple[Selected, ...]:
         """The devices that pass all selectors, in order, and those for which one fails.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from driver.allocator.capacity import NOTHING
 from driver.allocator.demand import Candidate, Demand, Rules
 from driver.allocator.device import PooledDevice
 from driver.allocator.plan import Plan
@@ -69,7 +70,7 @@ def _allocation(plan: Plan, index: int, chosen: list[Candidate]) -> AllocationRe
 def _result(candidate: Candidate, rules: Rules) -> Result:
     demand, pooled = candidate.demand, candidate.standing.device
     share = pooled.shareable
-    amounts = candidate.amounts(rules) if share else {}
+    portion = candidate.portion(rules) if share else NOTHING
     binding = rules.features.device_binding_and_status
     return Result(
         request=demand.name,
@@ -81,7 +82,7 @@ def _result(candidate: Candidate, rules: Rules) -> Result:
         binding_conditions=pooled.device.binding_conditions if binding else (),
         binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
         share_id="" if share else None,
-        consumed_capacity=dict(amounts) if not isinstance(amounts, str) else {},
+        consumed_capacity={} if isinstance(portion, str) else dict(portion.amounts),
         skip_node_operations=pooled.slice.spec.skip_node_operations,
     )
 

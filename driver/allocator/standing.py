@@ -5,15 +5,14 @@ Knows nothing of selectors or constraints.
 
 from collections.abc import Iterable, Mapping
 
+from driver.allocator.capacity import Portion
+from driver.allocator.condition import UNUSED
 from driver.allocator.counters import PoolCounters
 from driver.allocator.device import PooledDevice
 from driver.allocator.pools import Pool
 from driver.allocator.problem import Problem
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId, PoolId
-from driver.model.quantity import Quantity
-
-_UNUSED = DeviceUse()
 
 
 class Standing:
@@ -24,28 +23,16 @@ class Standing:
     a shareable device.
     """
 
-    __slots__ = (
-        "consumed",
-        "device",
-        "excluded",
-        "holders",
-        "in_use",
-        "kind",
-        "order",
-        "shares",
-        "use",
-    )
+    __slots__ = ("condition", "consumed", "device", "excluded", "holders", "order", "shares")
 
     def __init__(self, device: PooledDevice, order: int, use: DeviceUse, *, excluded: bool) -> None:
         self.device = device
         self.order = order
-        self.use = use
+        self.condition = device.under(use)
         self.excluded = excluded
-        self.in_use = bool(use.exclusive or use.shares or use.consumed)
         self.holders: list[int] = []
         self.shares = 0
         self.consumed: dict[str, int] = {}
-        self.kind = order
 
     @property
     def touched(self) -> bool:
@@ -57,7 +44,8 @@ class Standing:
         """Whether somebody has a share of it, from before or by this call."""
         if not self.device.shareable:
             return False
-        return bool(self.shares or self.use.shares or self.use.consumed)
+        use = self.condition.use
+        return bool(self.shares or use.shares or use.consumed)
 
     def open_to(self, claim: int, *, admin: bool) -> bool:
         """Whether it may be taken at all: admin access may look at what others hold."""
@@ -65,33 +53,31 @@ class Standing:
             return False
         if admin:
             return self.device.shareable or claim not in self.holders
-        if self.holders or self.use.exclusive:
+        if self.holders or self.condition.use.exclusive:
             return False
         # Kubernetes would give away a whole device of which shares are left from the time when it
         # was shareable; that is never done here.
-        return self.device.shareable or not self.in_use
+        return self.device.shareable or not self.condition.in_use
 
-    def short_of(self, wanted: Mapping[str, Quantity]) -> str | None:
+    def short_of(self, portion: Portion) -> str | None:
         """The first capacity that others' use and this call leave too little of; None if none."""
-        before, now, capacity = self.use.consumed, self.consumed, self.device.capacity
-        for name, amount in wanted.items():
-            used = before.get(name)
-            total = amount.nano + now.get(name, 0) + (0 if used is None else used.nano)
-            if total > capacity[name]:
+        left, now = self.condition.left, self.consumed
+        for name, amount in portion.nanos.items():
+            if amount > left[name] - now.get(name, 0):
                 return name
         return None
 
-    def add_share(self, amounts: Mapping[str, Quantity]) -> None:
-        """Place one share."""
+    def add_share(self, nanos: Mapping[str, int]) -> None:
+        """Place one share of so much, in nano units."""
         self.shares += 1
-        for name, amount in amounts.items():
-            self.consumed[name] = self.consumed.get(name, 0) + amount.nano
+        for name, amount in nanos.items():
+            self.consumed[name] = self.consumed.get(name, 0) + amount
 
-    def remove_share(self, amounts: Mapping[str, Quantity]) -> None:
+    def remove_share(self, nanos: Mapping[str, int]) -> None:
         """Take one share back."""
         self.shares -= 1
-        for name, amount in amounts.items():
-            self.consumed[name] -= amount.nano
+        for name, amount in nanos.items():
+            self.consumed[name] -= amount
 
 
 class Book:
@@ -115,7 +101,7 @@ class Book:
             known = self._standings[device] = Standing(
                 device,
                 order,
-                problem.usage.get(device.id, _UNUSED),
+                problem.usage.get(device.id, UNUSED),
                 excluded=bool(problem.excluded) and device.id in problem.excluded,
             )
         return known
@@ -133,6 +119,15 @@ class Book:
                 for order, device in reversed([*enumerate(devices)])
             }
         return self._by_id.get(device_id)
+
+    def covers(self, standing: Standing) -> bool:
+        """Whether the counters of its pool cover the device as well."""
+        if not standing.device.device.consumes_counters:
+            return True
+        covered = self.take_counters(standing)
+        if covered:
+            self.give_back_counters(standing)
+        return covered
 
     def take_counters(self, standing: Standing) -> bool:
         """Draw the device's counters, unless a share of it has drawn them already."""
@@ -158,6 +153,6 @@ class Book:
 
     def _in_use(self, devices: Iterable[PooledDevice]) -> Iterable[PooledDevice]:
         for device in devices:
-            use = self._problem.usage.get(device.id, _UNUSED)
+            use = self._problem.usage.get(device.id, UNUSED)
             if device.device.consumes_counters and (use.exclusive or use.shares or use.consumed):
                 yield device

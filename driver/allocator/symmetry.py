@@ -1,24 +1,20 @@
 """Which devices, and which requests, are the same for a search: trying one of them is enough."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 from driver.allocator.demand import Candidate, Demand, Rules
-from driver.allocator.device import PooledDevice
+from driver.allocator.scored import Scored
 from driver.allocator.standing import Standing
-from driver.policy.view import DeviceView, NodeView
 
 
 def kinds(
-    candidates: Sequence[Sequence[Candidate]],
-    rules: Rules,
-    view: NodeView,
-    index: Mapping[PooledDevice, int],
+    candidates: Sequence[Sequence[Candidate]], rules: Rules, scored: Scored
 ) -> dict[Candidate, Hashable]:
     """A mark for each candidate; the same mark means that the devices can be exchanged.
 
     `candidates` are by demand. Devices can be exchanged when the same demands may take the same of
     them, the constraints see the same in them, and scorers cannot tell them apart. Devices that
-    draw from counters are never exchanged.
+    draw from counters, or do not count in scores, are never exchanged.
     """
     roles: dict[Standing, list[Hashable]] = {}
     for number, several in enumerate(candidates):
@@ -28,11 +24,11 @@ def kinds(
     marks: dict[Hashable, int] = {}
     kind: dict[Standing, int] = {}
     for standing, played in roles.items():
-        device = standing.device
-        place = index.get(device)
-        looks = device.id if place is None else _looks(view.devices[place])
-        alone = standing.order if device.device.consumes_counters else None
-        kind[standing] = marks.setdefault((looks, alone, tuple(played)), len(marks))
+        place = scored.index.get(standing.device)
+        looks: Hashable = standing.order
+        if place is not None and not standing.device.device.consumes_counters:
+            looks = scored.kinds[place], standing.condition.mark
+        kind[standing] = marks.setdefault((looks, tuple(played)), len(marks))
     return {candidate: kind[candidate.standing] for several in candidates for candidate in several}
 
 
@@ -50,19 +46,5 @@ def twins(one: Demand, other: Demand) -> bool:
 
 def _part(candidate: Candidate, rules: Rules) -> Hashable:
     """What a demand takes of the device, and what its constraints see in it."""
-    amounts = candidate.amounts(rules)
-    return amounts if isinstance(amounts, str) else tuple(amounts.items()), candidate.values()
-
-
-def _looks(device: DeviceView) -> Hashable:
-    return (
-        device.model,
-        device.nvlink_group,
-        device.pcie_root,
-        device.numa_node,
-        device.shareable,
-        device.exclusive,
-        device.shares,
-        tuple(device.capacity.items()),
-        tuple(device.used.items()),
-    )
+    portion = candidate.portion(rules)
+    return portion if isinstance(portion, str) else portion.key, candidate.values()

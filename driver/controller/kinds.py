@@ -112,13 +112,13 @@ class Kinds:
         self, problem: Problem, device: PooledDevice, expressions: tuple[str, ...], names: _Names
     ) -> Hashable:
         use = problem.usage.get(device.id)
-        links = device.links
+        traits = device.traits
         return (
             self._makes.of(device),
             tuple(_passes(device, expression) for expression in expressions),
-            names("nvlink", links.nvlink_group),
-            names("root", links.pcie_root),
-            names("numa", links.numa_node),
+            names("nvlink", traits.nvlink_group),
+            names("root", traits.pcie_root),
+            names("numa", traits.numa_node),
             tuple(names.all(name, device.attribute(name)) for name in self._attributes),
             device.taints,
             use and (use.exclusive, len(use.shares), _amounts(use.consumed)),
@@ -128,7 +128,7 @@ class Kinds:
 def _published(device: PooledDevice) -> Hashable:
     capacity = sorted(device.device.capacity.items(), key=lambda item: item[0])
     conditions = (device.device.binding_conditions, device.device.binding_failure_conditions)
-    return device.id.driver, device.links.model, device.shareable, tuple(capacity), conditions
+    return device.id.driver, device.traits.model, device.shareable, tuple(capacity), conditions
 
 
 def _amounts(consumed: Mapping[str, Quantity]) -> Hashable:

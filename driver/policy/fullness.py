@@ -4,7 +4,7 @@ A shared device is as full as the capacity that is used most, because that one d
 fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from driver.policy.view import Choice, DeviceView, NodeView, Taken
 from driver.policy.weights import Weights
@@ -33,19 +33,21 @@ def before(device: DeviceView, weights: Weights | None = None) -> float:
 
 def after(view: NodeView, choice: Choice, weights: Weights | None = None) -> dict[int, float]:
     """How full each device of the choice is with it, by index."""
-    by_index: dict[int, list[Taken]] = {}
-    for taken in choice.taken:
-        by_index.setdefault(taken.index, []).append(taken)
-    return {
-        index: _with(view.devices[index], together, weights) for index, together in by_index.items()
-    }
+    devices, taken = view.devices, choice.taken
+    full = {one.index: _with(devices[one.index], (one,), weights) for one in taken}
+    if len(full) < len(taken):
+        full = {
+            index: _with(devices[index], [one for one in taken if one.index == index], weights)
+            for index in full
+        }
+    return full
 
 
-def _with(device: DeviceView, together: list[Taken], weights: Weights | None) -> float:
-    if any(taken.exclusive for taken in together):
-        return 1.0
+def _with(device: DeviceView, together: Sequence[Taken], weights: Weights | None) -> float:
     used = dict(device.used)
     for taken in together:
+        if taken.exclusive:
+            return 1.0
         for name, amount in taken.consumed.items():
             used[name] = used.get(name, 0) + amount
     return _level(device, used, device.shares + len(together), weights)

@@ -5,7 +5,7 @@ plain numbers and labels; they know no claims, slices, selectors or cluster. Amo
 units, as `driver.model.quantity.Quantity.nano` is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -19,8 +19,9 @@ class DeviceView(msgspec.Struct, frozen=True, kw_only=True):
     """One device as it stands before the choice.
 
     `index` is its place in `NodeView.devices`, which have the order in which the scheduler would
-    try them. A scorer must rate two devices alike that differ in `id` and `index` only: the
-    search tries just the first of them.
+    try them. A scorer must rate two devices alike that differ only in `id`, in `index`, and in the
+    name of an NVLink group or PCIe root that no other device of the node is in: the search tries
+    just the first of them.
     """
 
     id: DeviceId
@@ -53,43 +54,97 @@ class Domains(msgspec.Struct, frozen=True):
     free: tuple[int, ...]
 
 
-class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One node: its name and its devices. What follows from them is worked out once.
+class Partition(msgspec.Struct, frozen=True):
+    """Domains, whatever is in use: the domain of each device, and how many devices each has."""
 
-    `cpu` is how many thousandths of a CPU are free before the choice; None where that is not known.
-    """
+    of: tuple[int, ...]
+    size: tuple[int, ...]
 
-    name: str
-    devices: tuple[DeviceView, ...] = ()
-    cpu: int | None = None
-
-    @cached_property
-    def nvlink_groups(self) -> Domains:
-        """The devices by NVLink group."""
-        return self._domains([device.nvlink_group for device in self.devices])
-
-    @cached_property
-    def pcie_roots(self) -> Domains:
-        """The devices by PCIe root."""
-        return self._domains([device.pcie_root for device in self.devices])
-
-    @cached_property
-    def numa_nodes(self) -> Domains:
-        """The devices by NUMA node."""
-        return self._domains([device.numa_node for device in self.devices])
-
-    def _domains(self, labels: list[str | None] | list[int | None]) -> Domains:
+    @classmethod
+    def by(cls, labels: Sequence[str | int | None]) -> "Partition":
+        """Devices with the same label are in the same domain; without one they are alone."""
         numbers: dict[object, int] = {}
         of: list[int] = []
         for index, label in enumerate(labels):
             # A tuple is no label, so it stands for the device alone.
             key: object = (index,) if label is None else label
             of.append(numbers.setdefault(key, len(numbers)))
-        size, free = [0] * len(numbers), [0] * len(numbers)
-        for device, domain in zip(self.devices, of, strict=True):
+        size = [0] * len(numbers)
+        for domain in of:
             size[domain] += 1
+        return cls(tuple(of), tuple(size))
+
+    def with_free(self, devices: Sequence[DeviceView]) -> Domains:
+        """The domains, with how many of these devices are free."""
+        free = [0] * len(self.size)
+        for domain, device in zip(self.of, devices, strict=True):
             free[domain] += device.free
-        return Domains(tuple(of), tuple(size), tuple(free))
+        return Domains(self.of, self.size, tuple(free))
+
+
+class Linked(Protocol):
+    """Where a device is connected; None where it is not, or where that is not known."""
+
+    @property
+    def nvlink_group(self) -> str | None:
+        """The devices that it reaches over NVLink."""
+
+    @property
+    def pcie_root(self) -> str | None:
+        """The PCIe root complex that it is below."""
+
+    @property
+    def numa_node(self) -> int | None:
+        """The NUMA node that it is close to."""
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """How the devices of a node are connected, which no use of them changes."""
+
+    nvlink_groups: Partition
+    pcie_roots: Partition
+    numa_nodes: Partition
+
+    @classmethod
+    def of(cls, devices: Sequence[Linked]) -> "Layout":
+        """The layout of these devices, in their order."""
+        return cls(
+            Partition.by([device.nvlink_group for device in devices]),
+            Partition.by([device.pcie_root for device in devices]),
+            Partition.by([device.numa_node for device in devices]),
+        )
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One node: its name and its devices. What follows from them is worked out once.
+
+    `cpu` is how many thousandths of a CPU are free before the choice; None where that is not known.
+    `layout` is that of the devices, where it is known already.
+    """
+
+    name: str
+    devices: tuple[DeviceView, ...] = ()
+    cpu: int | None = None
+    layout: Layout | None = None
+
+    @cached_property
+    def nvlink_groups(self) -> Domains:
+        """The devices by NVLink group."""
+        return self._layout.nvlink_groups.with_free(self.devices)
+
+    @cached_property
+    def pcie_roots(self) -> Domains:
+        """The devices by PCIe root."""
+        return self._layout.pcie_roots.with_free(self.devices)
+
+    @cached_property
+    def numa_nodes(self) -> Domains:
+        """The devices by NUMA node."""
+        return self._layout.numa_nodes.with_free(self.devices)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self.layout or Layout.of(self.devices)
 
 
 class Taken(msgspec.Struct, frozen=True):
