@@ -1,6 +1,6 @@
 """`python -m driver.cli` is `quadrant`."""
 
-from driver.cli.main import main
+from driver.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The two commands that serve a cluster: `quadrant controller` and `quadrant node`.
+"""The two commands that serve a cluster: `quadrant controller`, and (in `node`) `quadrant node`.
 
 Options and their defaults are those of the processes' settings; what they mean is said there. The
 processes themselves are imported when they run.
@@ -10,15 +10,13 @@ from typing import Annotated
 
 import typer
 
-from driver.cli import scorers
+from driver.cli import node, scorers
 from driver.cli.usage import told_by
 from driver.controller.policies import Defaults, resolve
 from driver.controller.settings import ControllerSettings
-from driver.node.settings import NodeSettings
 from driver.obs.lean import import_structlog
 
 _CONTROLLER = ControllerSettings()
-_NODE = NodeSettings(node_name="")
 
 Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
 Kubeconfig = Annotated[
@@ -37,8 +35,11 @@ app = typer.Typer(
 
 def call(name: str, arguments: list[str]) -> None:
     """Run one of the commands with what followed its name on the command line."""
+    if name == "node":
+        node.call(arguments)
+        return
     import_structlog()
-    app([name, *arguments], prog_name="quadrant")
+    app(arguments, prog_name=f"quadrant {name}")
 
 
 @app.command()
@@ -105,59 +106,6 @@ def controller(  # noqa: PLR0913 - one option for each setting
     )
     with told_by("--node-policy, --gpu-policy, --scoring-weights"):
         resolve(None, None, {}, None, defaults=settings.defaults, registry=scorers.installed())
-    _serve(run(settings), log_level)
-
-
-@app.command()
-def node(  # noqa: PLR0913 - one option for each setting
-    *,
-    node_name: Annotated[
-        str, typer.Option(help="The node that this process serves.", envvar="NODE_NAME")
-    ],
-    driver: Driver = _NODE.driver,
-    pod_uid: Annotated[
-        str, typer.Option(help="UID of the plugin's pod; empty outside a pod.", envvar="POD_UID")
-    ] = _NODE.pod_uid,
-    simulate: Annotated[
-        str, typer.Option(help="Publish cards that are not there, such as 4xT4; empty: read NVML.")
-    ] = _NODE.simulate,
-    shareable: Annotated[
-        bool, typer.Option(help="Several claims may hold parts of one card.")
-    ] = _NODE.shareable,
-    kubeconfig: Kubeconfig = None,
-    plugins_dir: Annotated[
-        str, typer.Option(help="The kubelet's folder of plugins.")
-    ] = _NODE.plugins_dir,
-    registry_dir: Annotated[
-        str, typer.Option(help="The kubelet's folder of registrations.")
-    ] = _NODE.registry_dir,
-    cdi_dir: Annotated[str, typer.Option(help="Where CDI files are written.")] = _NODE.cdi_dir,
-    vendor_cdi_dir: Annotated[
-        list[str], typer.Option(help="Where the NVIDIA Container Toolkit's CDI files may be.")
-    ] = list(_NODE.vendor_cdi_dirs),  # noqa: B006 - typer copies it
-    parallel_claims: Annotated[
-        int, typer.Option(help="How many claims are prepared at the same time.")
-    ] = _NODE.parallel_claims,
-    log_level: LogLevel = "info",
-) -> None:
-    """Publish the GPUs of one node and prepare claims for its kubelet."""
-    from driver.node.run import run  # noqa: PLC0415
-
-    settings = NodeSettings(
-        node_name=node_name,
-        driver=driver,
-        pod_uid=pod_uid,
-        simulate=simulate,
-        shareable=shareable,
-        kubeconfig=kubeconfig,
-        plugins_dir=plugins_dir,
-        registry_dir=registry_dir,
-        cdi_dir=cdi_dir,
-        vendor_cdi_dirs=tuple(vendor_cdi_dir),
-        parallel_claims=parallel_claims,
-    )
-    with told_by("settings"):
-        settings.check()
     _serve(run(settings), log_level)
 
 

@@ -22,7 +22,7 @@ def main() -> None:
     from driver.kube import account  # noqa: PLC0415
 
     account.FOLDER = Path(folder)
-    from driver.cli.main import main as quadrant  # noqa: PLC0415
+    from driver.cli.entry import main as quadrant  # noqa: PLC0415
 
     quadrant()
 

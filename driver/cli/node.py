@@ -1,0 +1,111 @@
+"""`quadrant node`: an option for each setting of the node plugin, and nothing else.
+
+Read with argparse, unlike all other commands: typer brings pydantic, which every node would pay
+with 0.3 s of CPU at each start and 12 MiB for as long as the plugin lives.
+"""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from driver.cli.usage import UsageError, told_by
+from driver.node.settings import NodeSettings
+from driver.obs.lean import import_structlog
+
+# What people read of each setting; `settings` says what it means for the plugin.
+_HELP: Mapping[str, str] = {
+    "node_name": "The node that this process serves.",
+    "driver": "The driver's name.",
+    "pod_uid": "UID of the plugin's pod; empty outside a pod.",
+    "simulate": "Publish cards that are not there, such as 4xT4; empty: read NVML.",
+    "shareable": "Several claims may hold parts of one card.",
+    "kubeconfig": "Default: in-cluster credentials, else KUBECONFIG, else ~/.kube/config.",
+    "plugins_dir": "The kubelet's folder of plugins.",
+    "registry_dir": "The kubelet's folder of registrations.",
+    "cdi_dir": "Where CDI files are written.",
+    "vendor_cdi_dirs": "Where the NVIDIA Container Toolkit's CDI files may be; several.",
+    "parallel_claims": "How many claims are prepared at the same time.",
+    "unhealthy_effect": "What an unhealthy card does to pods: NoSchedule, or NoExecute.",
+    "ignored_xids": "An XID that says nothing about a card; several.",
+    "quiet_seconds": "How long without another XID until one that asks for no reset is over.",
+}
+_LOG_LEVELS = ("debug", "info", "warning", "error")
+# Read where the option is not given.
+_VARIABLES: Mapping[str, str] = {
+    "node_name": "NODE_NAME",
+    "pod_uid": "POD_UID",
+    "driver": "QUADRANT_DRIVER",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a wrong call as all commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def call(arguments: Sequence[str]) -> None:
+    """Serve one node until the process is told to end.
+
+    Raises `UsageError` for a wrong call, and what `driver.node.run.run` raises.
+    """
+    import_structlog()
+    settings, log_level = read(arguments)
+    from driver.node.run import run  # noqa: PLC0415  (--help must not wait for it)
+    from driver.obs import logging  # noqa: PLC0415
+
+    logging.configure(log_level)
+    asyncio.run(run(settings))
+
+
+def read(arguments: Sequence[str]) -> tuple[NodeSettings, str]:
+    """What the command line says, and the log level; ends the process after `--help`."""
+    parser = _Parser(
+        prog="quadrant node",
+        description="Publish the GPUs of one node and prepare claims for its kubelet.",
+        allow_abbrev=False,
+    )
+    fields = msgspec.structs.fields(NodeSettings)
+    for field in fields:
+        _add(parser, field)
+    parser.add_argument("--log-level", default="info", choices=_LOG_LEVELS)
+    told = vars(parser.parse_args(arguments))
+    if not told["node_name"]:
+        raise UsageError("--node-name is missing: give the node that this process serves")
+    known = {f.encode_name: told[f.name] for f in fields if told[f.name] is not None}
+    try:
+        settings = msgspec.convert(known, NodeSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from error
+    with told_by("settings"):
+        settings.check()
+    return settings, str(told["log_level"])
+
+
+def _add(parser: argparse.ArgumentParser, field: msgspec.structs.FieldInfo) -> None:
+    name, default = field.name, None if field.required else field.default
+    variable = _VARIABLES.get(name)
+    told: dict[str, Any] = {"dest": name, "help": _help(name, default, variable)}
+    if variable is not None:
+        told["default"] = os.environ.get(variable)
+    if isinstance(default, bool):
+        told["action"] = argparse.BooleanOptionalAction
+    elif isinstance(default, tuple):
+        name, told["action"] = name.removesuffix("s"), "append"
+    elif isinstance(default, int | float):
+        told["type"] = type(default)
+    parser.add_argument(f"--{name.replace('_', '-')}", **told)
+
+
+def _help(name: str, default: object, variable: str | None) -> str:
+    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+    origins = [f"${variable}"] if variable else []
+    if shown not in (None, ""):
+        origins.append(str(shown))
+    text = _HELP[name] + (f" [{', else '.join(origins)}]" if origins else "")
+    return text.replace("%", "%%")
