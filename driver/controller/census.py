@@ -133,10 +133,10 @@ def count(devices: Iterable[PooledDevice], use: Mapping[DeviceId, DeviceUse]) ->
             continue
         taken = in_parts.get(_text(device, names.UUID) or "")
         tally = _tally(device, use.get(device.id, _UNUSED), taken)
-        model = device.links.model
+        model = _text(device, names.PRODUCT_NAME) or ""
         sums[model] = sums.get(model, Tally()).plus(tally)
         if tally.allocatable and not tally.committed:
-            groups.setdefault(model, Counter())[device.links.nvlink_group or ""] += 1
+            groups.setdefault(model, Counter())[_text(device, names.NVLINK_GROUP) or ""] += 1
     return NodeCount(sums, {model: max(sizes.values()) for model, sizes in groups.items()})
 
 

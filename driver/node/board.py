@@ -47,6 +47,11 @@ class Board:
         self._taints: dict[str, Taints] = {}
         self._shown: tuple[Device, ...] | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The devices that there are, in their order."""
+        return tuple(device.name for device in self._devices or ())
+
     def devices(self, devices: Sequence[Device]) -> None:
         """Say what devices there are; taints that they bring stand before all others."""
         self._devices = tuple(devices)

@@ -228,3 +228,38 @@ def test_golden(chart: Chart, kind: str, name: str) -> None:
     """The pods as reviewed; to accept a change, write the new text into the golden file."""
     text = yaml.safe_dump(find(chart.render(), kind, name)["spec"], sort_keys=False)
     assert text == (GOLDEN / f"{name}.yaml").read_text()
+
+
+def test_monitoring_is_created_on_demand_only(chart: Chart) -> None:
+    """Kinds of operators that may not be there; rules and dashboard are the chart's files."""
+    on = {"create": True, "labels": {"team": "gpus"}}
+    metrics = {"podMonitor": on, "rules": on, "dashboard": on}
+    objects = chart.render({"metrics": metrics})
+    kinds = {"PodMonitor", "PrometheusRule"}
+    assert kinds <= {item["kind"] for item in objects}
+    assert not kinds & {item["kind"] for item in chart.render()}
+    files = ROOT / "helm" / "quadrant" / "files"
+    rules = find(objects, "PrometheusRule", "quadrant")
+    assert rules["spec"] == yaml.safe_load((files / "rules.yaml").read_text())
+    dashboard = find(objects, "ConfigMap", "quadrant-dashboard")
+    assert dashboard["data"] == {"quadrant.json": (files / "dashboard.json").read_text()}
+    assert (
+        dashboard["metadata"]["labels"].items()
+        >= {"grafana_dashboard": "1", "team": "gpus"}.items()
+    )
+
+
+def test_metrics_are_reached_from_where_it_is_said(chart: Chart) -> None:
+    """By nobody at first; then at their own ports only, which the pods have."""
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    closed, opened = chart.render(), chart.render({"metrics": {"node": True, "from": [peer]}})
+    for process, port in (("controller", "health"), ("node", "metrics")):
+        name = f"quadrant-{process}"
+        before = find(closed, "NetworkPolicy", name)["spec"].get("ingress", [])
+        after = find(opened, "NetworkPolicy", name)["spec"]["ingress"]
+        added = {"from": [peer], "ports": [{"protocol": "TCP", "port": port}]}
+        assert after == [*before, added]
+        kind = "Deployment" if process == "controller" else "DaemonSet"
+        ports = [one["name"] for one in container(find(opened, kind, name))["ports"]]
+        assert port in ports
+    assert "ports" not in container(find(closed, "DaemonSet", "quadrant-node"))
