@@ -147,3 +147,41 @@ def topo(
 
     access = _access(kubeconfig, context, request_timeout)
     command.topo(node, access, driver=driver, output=output)
+
+
+Cards = Annotated[list[str], typer.Argument(help="NODE/GPU, such as node-1/gpu-0 or node-1/0.")]
+
+
+@app.command()
+def cordon(
+    cards: Cards,
+    *,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Let nothing new go to a GPU; what runs on it stays.
+
+    Writes an annotation of the node, which its node plugin turns into a taint of the device.
+    """
+    from driver.cli import cordon as command  # noqa: PLC0415
+
+    access = _access(kubeconfig, context, request_timeout)
+    command.cordon(cards, access, driver=driver, closed=True)
+
+
+@app.command()
+def uncordon(
+    cards: Cards,
+    *,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Let new pods go to a GPU again."""
+    from driver.cli import cordon as command  # noqa: PLC0415
+
+    access = _access(kubeconfig, context, request_timeout)
+    command.cordon(cards, access, driver=driver, closed=False)
