@@ -22,6 +22,7 @@ _HELP: Mapping[str, str] = {
     "driver": "The driver's name.",
     "pod_uid": "UID of the plugin's pod; empty outside a pod.",
     "simulate": "Publish cards that are not there, such as 4xT4; empty: read NVML.",
+    "inventory": "Where cards come from: nvml, simulated, or what a package brings.",
     "shareable": "Several claims may hold parts of one card.",
     "kubeconfig": "Default: in-cluster credentials, else KUBECONFIG, else ~/.kube/config.",
     "plugins_dir": "The kubelet's folder of plugins.",

@@ -4,6 +4,7 @@ The command line and the chart fill this in; nothing else configures the plugin.
 """
 
 from pathlib import PurePosixPath
+from typing import Literal
 
 import msgspec
 
@@ -12,6 +13,8 @@ from driver.node.errors import SettingsError
 
 # A unix socket's path has 108 bytes in Linux (sockaddr_un), the last of which must be zero.
 SOCKET_PATH_MAX = 107
+
+Effect = Literal["NoSchedule", "NoExecute"]
 
 
 class NodeSettings(
@@ -27,6 +30,9 @@ class NodeSettings(
     pod_uid: str = ""
     # COUNTxMODEL, such as 4xT4, publishes cards that are not there; empty reads NVML.
     simulate: str = ""
+    # Where cards come from; empty: "simulated" with `simulate`, else "nvml". Other packages bring
+    # others (entry points of the group `quadrant.inventories`).
+    inventory: str = ""
     # Several claims may hold one card, each with its part of memory and cores (KEP-5075).
     shareable: bool = True
     # None: in-cluster credentials, else KUBECONFIG, else the user's own file.
@@ -41,6 +47,12 @@ class NodeSettings(
     vendor_cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
     # How many claims are prepared at the same time.
     parallel_claims: int = 8
+    # What an unhealthy card does to pods: keeps new ones away, or ends those that use it as well.
+    unhealthy_effect: Effect = "NoSchedule"
+    # XIDs that say nothing about a card, beside those that only programs cause.
+    ignored_xids: tuple[int, ...] = ()
+    # Seconds without another XID after which one that asks for no reset is over.
+    quiet_seconds: int = 300
 
     def data_dir(self) -> PurePosixPath:
         """The driver's own folder: its socket, the checkpoint, locks."""
@@ -61,8 +73,15 @@ class NodeSettings(
         """Raise `SettingsError` for what no value alone shows to be wrong."""
         if not self.node_name:
             raise SettingsError("nodeName is empty: give the name of the node this plugin runs on")
+        if self.simulate and self.inventory not in ("", "simulated"):
+            raise SettingsError(
+                f"simulate is {self.simulate!r}, but the cards are to come from inventory "
+                f"{self.inventory!r}: leave one of them empty"
+            )
         if self.parallel_claims < 1:
             raise SettingsError(f"parallelClaims is {self.parallel_claims}: expected at least 1")
+        if self.quiet_seconds < 0:
+            raise SettingsError(f"quietSeconds is {self.quiet_seconds}: expected 0 or more")
         folders = {
             "pluginsDir": self.plugins_dir,
             "registryDir": self.registry_dir,

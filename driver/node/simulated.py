@@ -12,6 +12,7 @@ import yaml
 
 from driver.node.card import MIB, Card
 from driver.node.errors import SettingsError
+from driver.node.settings import NodeSettings
 
 _SPEC = re.compile(r"(?P<count>[1-9]\d?)x(?P<model>[A-Za-z0-9-]+)", re.ASCII)
 # Any fixed namespace does: it only has to be ours, so that no real card has such a UUID.
@@ -101,6 +102,11 @@ class SimulatedInventory:
 
     def __init__(self, spec: str, node: str) -> None:
         self._cards = cards(spec, node)
+
+    @classmethod
+    def of(cls, settings: NodeSettings) -> "SimulatedInventory":
+        """The cards that the settings name; raises `SettingsError`."""
+        return cls(settings.simulate, settings.node_name)
 
     def cards(self) -> tuple[Card, ...]:
         """All cards of the spec."""

@@ -14,7 +14,6 @@ Boot = Callable[[str], fake.FakeMachine]
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the fake library and programs, built once; this process has it loaded."""
-    pytest.importorskip("pynvml")
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     built = fake.build(tmp_path_factory.mktemp("nvml"))

@@ -1,5 +1,6 @@
 """The cards of this machine as NVIDIA's management library tells them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from driver.node.card import Card
 from driver.node.nvidia import links, mig, nvlink, pci
 from driver.node.nvidia.library import Questions, opened, text
 from driver.node.nvidia.nvlink import Links
+from driver.node.settings import NodeSettings
 
 _BRANDS = {
     pynvml.NVML_BRAND_TESLA: "Tesla",
@@ -42,7 +44,7 @@ class NvmlInventory:
     """The inventory port over NVML. The library is open only while the cards are read.
 
     A card that does not answer is told with the reason and with what is known of it: from its
-    other answers, from when it answered, from what Linux and the kernel driver know.
+    other answers, else from what Linux and the kernel driver know.
     """
 
     def __init__(
@@ -50,7 +52,11 @@ class NvmlInventory:
     ) -> None:
         self._sys = sys
         self._proc = proc
-        self._known: dict[int, Card] = {}
+
+    @classmethod
+    def of(cls, _settings: NodeSettings) -> "NvmlInventory":
+        """The inventory of this machine, whatever the settings say."""
+        return cls()
 
     def cards(self) -> tuple[Card, ...]:
         """All cards that NVML knows."""
@@ -60,18 +66,17 @@ class NvmlInventory:
             read = [self._card(index) for index in range(pynvml.nvmlDeviceGetCount())]
         groups = nvlink.groups({card.index: found for card, found in read})
         seen = {card.pci_bus_id for card, _ in read}
-        strays = [address for address in pci.cards(self._sys) if address not in seen]
-        found = []
-        for card, _ in read:
-            known = self._completed(card, strays) if card.lost else card
-            self._known[card.index] = msgspec.structs.replace(
-                known,
+        # NVML counts in the order of the addresses.
+        strays = iter([address for address in pci.cards(self._sys) if address not in seen])
+        return tuple(
+            msgspec.structs.replace(
+                self._located(card, strays),
                 driver_version=driver,
                 cuda_driver_version=cuda,
                 nvlink_group=groups.get(card.index),
             )
-            found.append(self._known[card.index])
-        return tuple(found)
+            for card, _ in read
+        )
 
     def _card(self, index: int) -> tuple[Card, Links]:
         try:
@@ -104,16 +109,13 @@ class NvmlInventory:
             mig=mig.read(ask),
         )
 
-    def _completed(self, card: Card, strays: list[str]) -> Card:
-        """A lost card with all that is known of it; `strays` are addresses of nobody else."""
-        known = self._known.get(card.index)
-        if known is None and card.pci_bus_id is None and strays:
-            # NVML counts in the order of the addresses.
-            known = pci.card(card.index, strays.pop(0), sys=self._sys, proc=self._proc)
-        if known is None:
+    def _located(self, card: Card, strays: Iterator[str]) -> Card:
+        """The card, from its address where it told nothing; `strays` are addresses of no other."""
+        address = next(strays, None) if card.pci_bus_id is None else None
+        if address is None:
             return card
-        told = {name: value for name, value in msgspec.structs.asdict(card).items() if value}
-        return msgspec.structs.replace(known, **told)
+        known = pci.card(card.index, address, sys=self._sys, proc=self._proc)
+        return msgspec.structs.replace(known, lost=card.lost)
 
 
 def _cuda_version(number: int) -> str:
