@@ -15,7 +15,7 @@ import structlog
 
 from driver.kube.backoff import Backoff
 from driver.kube.errors import NotFound
-from driver.kube.informer import Informer
+from driver.kube.informer import Informer, Pace
 from driver.kube.rest import Preconditions, Rest
 from driver.kube.store import Event
 from driver.model.api import OwnerReference
@@ -45,8 +45,9 @@ SLICES = f"/apis/{API_VERSION}/resourceslices"
 _SETTLE_S = 0.05
 # How often to look whether it has become this instance's turn.
 _TURN_S = 1.0
+# A card that is ill must not stay on offer for long after the API server is back.
 _RETRY_FIRST_S = 0.2
-_RETRY_LAST_S = 30.0
+_RETRY_LAST_S = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +73,7 @@ class Publisher:
             ResourceSlice,
             on_event=self._on_event,
             field_selector=f"spec.nodeName={node},spec.driver={driver}",
+            pace=Pace(longest_wait=_RETRY_LAST_S),
         )
 
     def devices(self, devices: Sequence[Device]) -> None:

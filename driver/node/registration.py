@@ -9,6 +9,7 @@ import grpc.aio
 import structlog
 
 from driver._proto import pluginregistration_v1_pb2, pluginregistration_v1_pb2_grpc
+from driver.node.health.service import HEALTH_SERVICES
 from driver.node.service import SUPPORTED_SERVICES
 
 _PLUGIN_TYPE = "DRAPlugin"
@@ -35,7 +36,7 @@ class RegistrationService:
             type=_PLUGIN_TYPE,
             name=self._driver,
             endpoint=str(self._endpoint),
-            supported_versions=SUPPORTED_SERVICES,
+            supported_versions=SUPPORTED_SERVICES + HEALTH_SERVICES,
         )
 
     async def NotifyRegistrationStatus(  # noqa: N802  (the service's name)

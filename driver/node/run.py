@@ -23,14 +23,16 @@ from driver.node.card import Inventory
 from driver.node.cdifiles import CdiFiles
 from driver.node.claims import NodeFacts
 from driver.node.device import device, device_name
-from driver.node.errors import NodeError, SettingsError
+from driver.node.errors import NodeError
+from driver.node.health.service import add_health
+from driver.node.health.start import start_ward
+from driver.node.inventories import inventory
 from driver.node.link import Link
 from driver.node.prepare import Preparer
 from driver.node.recover import recover
 from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import ClaimWork, Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
-from driver.node.simulated import SimulatedInventory
 from driver.node.sockets import bind, clear_dead
 from driver.node.store import ClaimStore
 from driver.node.turn import Turn
@@ -73,19 +75,6 @@ async def _connected(kubeconfig: str | None) -> AsyncIterator["Rest"]:
         yield rest
 
 
-def inventory(settings: NodeSettings) -> Inventory:
-    """Where this node's cards come from; raises `SettingsError`."""
-    if settings.simulate:
-        return SimulatedInventory(settings.simulate, settings.node_name)
-    try:
-        from driver.node.nvml import NvmlInventory  # noqa: PLC0415  (an optional dependency)
-    except ImportError as error:
-        raise SettingsError(
-            "the NVML bindings are not installed: install quadrant-dra[nvml], or set simulate"
-        ) from error
-    return NvmlInventory()
-
-
 class NodePlugin:
     """One instance. Making it does all that can fail locally, and starts nothing.
 
@@ -95,7 +84,8 @@ class NodePlugin:
     def __init__(self, settings: NodeSettings, *, cards: Inventory | None = None) -> None:
         settings.check()
         self._settings = settings
-        self._cards = (cards or inventory(settings)).cards()
+        found = cards or inventory(settings)
+        self._cards = found.cards()
         folder = Path(settings.data_dir())
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o750)
@@ -107,6 +97,7 @@ class NodePlugin:
         except OSError as error:
             raise NodeError(f"folders of the plugin cannot be used: {error}") from error
         self._facts = self._read_facts()
+        self._ward = start_ward(settings, found, self._facts.cards, boot=self._boot)
 
     async def serve(self, connect: Connect, stop: asyncio.Event) -> None:
         """Serve the kubelet and publish the devices until `stop` is set, then end tidily.
@@ -125,7 +116,7 @@ class NodePlugin:
                     await self._listen(servers, preparing, unpreparing)
                     servers.callback(link.close)
                     join = self._join(link, lambda: connection.enter_async_context(connect()))
-                    await self._until(stop, join, self._follow_vendor())
+                    await self._until(stop, join, self._follow_vendor(), self._ward.run())
             finally:
                 await preparing.drain()
                 await unpreparing.drain()
@@ -141,6 +132,7 @@ class NodePlugin:
         link.connect(node)
         shareable = self._settings.shareable
         node.board.devices([device(card, shareable=shareable) for card in self._cards])
+        self._ward.show_on(node.board)
         await node.run()
 
     async def _until(self, stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:
@@ -170,9 +162,12 @@ class NodePlugin:
         clear_dead(Path(settings.data_dir()), "dra-*.sock")
         driver = grpc.aio.server()
         add_services(driver, preparing=preparing, unpreparing=unpreparing)
+        add_health(driver, self._ward.bulletin, pool=settings.node_name)
         bind(driver, Path(settings.driver_socket()))
         await driver.start()
         servers.push_async_callback(driver.stop, _GRACE_S)
+        # A stream that goes on would be waited for.
+        servers.callback(self._ward.bulletin.close)
         registrar = grpc.aio.server()
         service = RegistrationService(settings.driver, settings.driver_socket())
         add_registration(registrar, service)

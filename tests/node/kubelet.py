@@ -4,10 +4,15 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import grpc.aio
 
 from driver._proto import (
+    dra_health_v1_pb2,
+    dra_health_v1_pb2_grpc,
+    dra_health_v1alpha1_pb2,
+    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
     dra_v1_pb2_grpc,
     dra_v1beta1_pb2,
@@ -23,12 +28,18 @@ SERVICES: dict[str, tuple[ModuleType, ModuleType]] = {
     "v1beta1.DRAPlugin": (dra_v1beta1_pb2, dra_v1beta1_pb2_grpc),
 }
 
+HEALTH: dict[str, tuple[ModuleType, ModuleType]] = {
+    "v1.DRAResourceHealth": (dra_health_v1_pb2, dra_health_v1_pb2_grpc),
+    "v1alpha1.DRAResourceHealth": (dra_health_v1alpha1_pb2, dra_health_v1alpha1_pb2_grpc),
+}
+
 
 class Kubelet:
     """One registered plugin, seen from the kubelet."""
 
     def __init__(self, info: object, channel: grpc.aio.Channel, service: str) -> None:
         self.info = info
+        self._channel = channel
         self._messages, stubs = SERVICES[service]
         self._stub = stubs.DRAPluginStub(channel)
 
@@ -41,6 +52,13 @@ class Kubelet:
         """NodeUnprepareResources; the answers by UID."""
         request = self._messages.NodeUnprepareResourcesRequest(claims=self._claims(claims))
         return dict((await self._stub.NodeUnprepareResources(request)).claims)
+
+    async def health(self, service: str = "v1.DRAResourceHealth") -> AsyncIterator[dict[str, Any]]:
+        """NodeWatchResources: every report, the devices by name."""
+        messages, stubs = HEALTH[service]
+        stub = stubs.DRAResourceHealthStub(self._channel)
+        async for report in stub.NodeWatchResources(messages.NodeWatchResourcesRequest()):
+            yield {found.device.device_name: found for found in report.devices}
 
     def _claims(self, claims: Iterable[ClaimRef]) -> list[object]:
         claim = self._messages.Claim

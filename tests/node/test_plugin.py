@@ -123,7 +123,12 @@ async def test_the_life_of_a_claim(
     async with serving(server, settings), register(Path(settings.registry_dir), known) as kubelet:
         info: Any = kubelet.info
         assert (info.type, info.name) == ("DRAPlugin", "gpu.quadrant.dev")
-        assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+        assert list(info.supported_versions) == [
+            "v1.DRAPlugin",
+            "v1beta1.DRAPlugin",
+            "v1.DRAResourceHealth",
+            "v1alpha1.DRAResourceHealth",
+        ]
         assert Path(info.endpoint).is_absolute()
         answer: Any = (await kubelet.prepare(ref(0)))[UIDS[0]]
         [device] = answer.devices

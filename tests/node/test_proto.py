@@ -6,7 +6,13 @@ from types import ModuleType
 
 import pytest
 
-from driver._proto import dra_v1_pb2, dra_v1beta1_pb2, pluginregistration_v1_pb2
+from driver._proto import (
+    dra_health_v1_pb2,
+    dra_health_v1alpha1_pb2,
+    dra_v1_pb2,
+    dra_v1beta1_pb2,
+    pluginregistration_v1_pb2,
+)
 
 _CLAIM = {"namespace": 1, "uid": 2, "name": 3}
 _DEVICE = {"request_names": 1, "pool_name": 2, "device_name": 3, "cdi_device_ids": 4}
@@ -42,6 +48,32 @@ def test_dra(module: ModuleType, package: str, device: dict[str, int]) -> None:
 def test_a_share_id_on_the_wire() -> None:
     """Bytes written out: field 5, so that a kubelet that does not know it skips it."""
     assert dra_v1_pb2.Device(share_id="s").SerializeToString() == b"\x2a\x01s"
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [(dra_health_v1_pb2, "v1"), (dra_health_v1alpha1_pb2, "v1alpha1")]
+)
+def test_health(module: ModuleType, package: str) -> None:
+    """The packages are literally `v1` and `v1alpha1`."""
+    service = module.DESCRIPTOR.services_by_name["DRAResourceHealth"]
+    assert service.full_name == f"{package}.DRAResourceHealth"
+    [method] = service.methods
+    assert (method.name, method.client_streaming, method.server_streaming) == (
+        "NodeWatchResources",
+        False,
+        True,
+    )
+    assert numbers(module, "NodeWatchResourcesResponse") == {"devices": 1}
+    assert numbers(module, "DeviceIdentifier") == {"pool_name": 1, "device_name": 2}
+    assert numbers(module, "DeviceHealth") == {
+        "device": 1,
+        "health": 2,
+        "last_updated_time": 3,
+        "health_check_timeout_seconds": 4,
+        "message": 5,
+    }
+    words = module.DESCRIPTOR.enum_types_by_name["HealthStatus"].values
+    assert [word.name for word in words] == ["UNKNOWN", "HEALTHY", "UNHEALTHY"]
 
 
 def test_registration() -> None:

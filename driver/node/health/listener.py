@@ -88,7 +88,7 @@ class Listener:
                 events = source.wait(self._pace.wait)
                 if events:
                     self._tell(events)
-                if events or time.monotonic() >= look_at:
+                if events is not None or time.monotonic() >= look_at:
                     self._tell(source.read())
                     look_at = time.monotonic() + self._pace.look
         finally:

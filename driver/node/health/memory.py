@@ -16,15 +16,15 @@ from driver.node.health.card import CardHealth, Problem
 # How exact it must be when a problem was seen last, in seconds.
 _EXACT_S = 60.0
 
-_Gist = dict[str, list[tuple[str, float, int]]]
+_Gist = dict[int, list[tuple[str, float, int]]]
 
 log = structlog.get_logger(__name__)
 
 
 class _Notes(msgspec.Struct, frozen=True, kw_only=True):
     boot: str
-    # By UUID of the card.
-    cards: dict[str, tuple[Problem, ...]] = {}
+    # By index of the card.
+    cards: dict[int, tuple[Problem, ...]] = {}
 
 
 class Memory:
@@ -35,8 +35,8 @@ class Memory:
         self._boot = boot
         self._written: _Gist = {}
 
-    def read(self) -> dict[str, CardHealth]:
-        """The cards with problems in this boot, by UUID; an unreadable file is none."""
+    def read(self) -> dict[int, CardHealth]:
+        """The cards with problems in this boot, by index; an unreadable file is none."""
         try:
             notes = msgspec.json.decode(self._path.read_bytes(), type=_Notes)
         except FileNotFoundError:
@@ -47,11 +47,11 @@ class Memory:
         self._written = _gist(notes.cards)
         if notes.boot != self._boot:
             return {}
-        return {uuid: CardHealth(problems=problems) for uuid, problems in notes.cards.items()}
+        return {index: CardHealth(problems=problems) for index, problems in notes.cards.items()}
 
-    def write(self, cards: Mapping[str, CardHealth]) -> None:
+    def write(self, cards: Mapping[int, CardHealth]) -> None:
         """Remember the problems; a disk that does not take them is complained about only."""
-        ill = {uuid: card.problems for uuid, card in sorted(cards.items()) if card.problems}
+        ill = {index: card.problems for index, card in sorted(cards.items()) if card.problems}
         gist = _gist(ill)
         if gist == self._written:
             return
@@ -62,9 +62,9 @@ class Memory:
             log.warning("health is not kept for a restart", file=str(self._path), error=str(error))
 
 
-def _gist(cards: Mapping[str, tuple[Problem, ...]]) -> _Gist:
+def _gist(cards: Mapping[int, tuple[Problem, ...]]) -> _Gist:
     # A problem that is seen at every look is not a reason for a write at every look.
     return {
-        uuid: [(problem.reason, problem.since, int(problem.last / _EXACT_S)) for problem in found]
-        for uuid, found in cards.items()
+        index: [(problem.reason, problem.since, int(problem.last / _EXACT_S)) for problem in found]
+        for index, found in cards.items()
     }

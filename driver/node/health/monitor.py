@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Never
 
 import structlog
 
@@ -35,16 +34,16 @@ class Monitor:
     def __init__(
         self,
         cards: Iterable[Card],
-        connect: Callable[[], HealthSource],
+        connect: Callable[[], HealthSource] | None,
         memory: Memory,
         *,
         rules: Rules,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Blocks on the disk: `memory` is read."""
+        """Blocks on the disk: `memory` is read. Without `connect` nothing is ever known."""
         known = memory.read()
-        self._cards = {card.uuid: known.get(card.uuid, CardHealth()) for card in cards}
+        self._cards = {card.index: known.get(card.index, CardHealth()) for card in cards}
         self._connect = connect
         self._memory = memory
         self._rules = rules
@@ -54,12 +53,14 @@ class Monitor:
         self.on_news: list[Callable[[], None]] = []
 
     @property
-    def cards(self) -> Mapping[str, CardHealth]:
-        """How every card is, by UUID; a live view."""
+    def cards(self) -> Mapping[int, CardHealth]:
+        """How every card is, by index; a live view."""
         return MappingProxyType(self._cards)
 
-    async def run(self) -> Never:
+    async def run(self) -> None:
         """Listen until cancelled. What hardware fails at becomes the cards' health."""
+        if self._connect is None:
+            return
         loop = asyncio.get_running_loop()
 
         def tell(heard: Heard) -> None:
@@ -85,29 +86,29 @@ class Monitor:
             return Failed(f"the driver has not answered for {self._pace.deaf:.0f} s")
 
     def _take_in(self, heard: Heard) -> None:
-        before = {uuid: (status(card), message(card)) for uuid, card in self._cards.items()}
+        before = {index: (status(card), message(card)) for index, card in self._cards.items()}
         if isinstance(heard, Failed):
-            for uuid, card in self._cards.items():
-                self._cards[uuid] = after_silence(card, heard.why, self._clock())
+            for index, card in self._cards.items():
+                self._cards[index] = after_silence(card, heard.why, self._clock())
         else:
             for item in heard:
                 self._take(item)
-        for uuid, card in self._cards.items():
-            if before[uuid] != (status(card), message(card)):
+        for index, card in self._cards.items():
+            if before[index] != (status(card), message(card)):
                 say = log.info if status(card) == "Healthy" else log.warning
-                say("health of a card", uuid=uuid, status=status(card), message=message(card))
+                say("health of a card", gpu=index, status=status(card), message=message(card))
         self._tell()
 
     def _take(self, item: Xid | Reading) -> None:
         at = self._clock()
         if isinstance(item, Reading):
-            if item.uuid in self._cards:
-                card = self._cards[item.uuid]
-                self._cards[item.uuid] = after_reading(card, item, at, self._rules)
+            if item.index in self._cards:
+                card = self._cards[item.index]
+                self._cards[item.index] = after_reading(card, item, at, self._rules)
             return
-        named = self._cards if item.uuid is None else {item.uuid} & self._cards.keys()
-        for uuid in list(named):
-            self._cards[uuid] = after_xid(self._cards[uuid], item.number, at, self._rules)
+        named = self._cards if item.index is None else {item.index} & self._cards.keys()
+        for index in list(named):
+            self._cards[index] = after_xid(self._cards[index], item.number, at, self._rules)
 
     def _tell(self) -> None:
         for told in self.on_news:

@@ -3,10 +3,11 @@
 Knows nothing of what follows from it: that is `driver.node.health.card`.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from driver.node.card import Card
 from driver.node.errors import NodeError
 
 # What a card says that it needs when it needs nothing.
@@ -14,16 +15,17 @@ NO_RECOVERY = "none"
 
 
 class Xid(msgspec.Struct, frozen=True, kw_only=True):
-    """An error that the kernel driver has reported of a card; None: it does not say of which."""
+    """An error that the kernel driver has reported of a card; None: it does not say which."""
 
-    uuid: str | None
+    index: int | None
     number: int
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """One look at one card. What it cannot tell is None."""
 
-    uuid: str
+    # The number that the card has on its node (`Card.index`).
+    index: int
     # Why it does not answer; then nothing else is known.
     lost: str | None = None
     # Uncorrected ECC errors since the card was reset or its driver loaded.
@@ -46,8 +48,12 @@ class HealthSource(Protocol):
     Every method may raise `SourceFailedError`.
     """
 
-    def wait(self, seconds: float) -> tuple[Xid, ...]:
-        """What has been reported since the last call; at once, or () after at most so long."""
+    def wait(self, seconds: float) -> tuple[Xid, ...] | None:
+        """What has been reported since the last call, as soon as there is something.
+
+        () means that something else has happened which a reading will show; None that nothing
+        has in all the time.
+        """
         ...
 
     def read(self) -> tuple[Reading, ...]:
@@ -56,4 +62,13 @@ class HealthSource(Protocol):
 
     def close(self) -> None:
         """Let go; raises nothing."""
+        ...
+
+
+@runtime_checkable
+class WatchedInventory(Protocol):
+    """An inventory whose hardware can be asked how it is; one without this is not watched."""
+
+    def health(self, cards: tuple[Card, ...]) -> HealthSource:
+        """A new open line to these cards; may block, and raise `SourceFailedError`."""
         ...

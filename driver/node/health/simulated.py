@@ -13,7 +13,7 @@ is looked at four times a second. Another line is complained about and does noth
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -45,32 +45,36 @@ class SimulatedHealth:
     """The health port over a file that need not be there."""
 
     def __init__(self, cards: tuple[Card, ...], path: Path) -> None:
-        self._names = {device_name(card): card.uuid for card in cards}
+        self._names = {device_name(card): card.index for card in cards}
         self._path = path
         self._text = ""
         self._faults: frozenset[Fault] = frozenset()
 
-    def wait(self, seconds: float) -> tuple[Xid, ...]:
+    def wait(self, seconds: float) -> tuple[Xid, ...] | None:
         """The XIDs whose lines have come up."""
         end = time.monotonic() + seconds
         while True:
             before = self._faults
             self._look()
-            new = sorted(self._faults - before, key=lambda fault: (fault.name, fault.number))
-            xids = [fault for fault in new if fault.what == "xid"]
-            if xids or time.monotonic() >= end:
-                return tuple(Xid(uuid=self._names[x.name], number=x.number) for x in xids)
+            if self._faults != before:
+                return self._xids(self._faults - before)
+            if time.monotonic() >= end:
+                return None
             time.sleep(_LOOK_S)
 
     def read(self) -> tuple[Reading, ...]:
         """What the file said when it was last looked at."""
         return tuple(
-            _reading(uuid, [fault for fault in self._faults if fault.name == name])
-            for name, uuid in self._names.items()
+            _reading(index, [fault for fault in self._faults if fault.name == name])
+            for name, index in self._names.items()
         )
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def _xids(self, new: frozenset[Fault]) -> tuple[Xid, ...]:
+        found = sorted((fault.name, fault.number) for fault in new if fault.what == "xid")
+        return tuple(Xid(index=self._names[name], number=number) for name, number in found)
 
     def _look(self) -> None:
         try:
@@ -82,7 +86,7 @@ class SimulatedHealth:
             self._faults = faults(text, self._names)
 
 
-def faults(text: str, names: Mapping[str, str]) -> frozenset[Fault]:
+def faults(text: str, names: Collection[str]) -> frozenset[Fault]:
     """What a file says of the cards that there are."""
     found: set[Fault] = set()
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -99,13 +103,13 @@ def faults(text: str, names: Mapping[str, str]) -> frozenset[Fault]:
     return frozenset(found)
 
 
-def _reading(uuid: str, found: list[Fault]) -> Reading:
+def _reading(index: int, found: list[Fault]) -> Reading:
     kinds = {fault.what for fault in found}
     if "lost" in kinds:
-        return Reading(uuid=uuid, lost="simulated")
+        return Reading(index=index, lost="simulated")
     is_fatal = any(fault.what == "xid" and fault.number in FATAL for fault in found)
     return Reading(
-        uuid=uuid,
+        index=index,
         uncorrected=sum(fault.number for fault in found if fault.what == "ecc"),
         remap_failed="remap" in kinds,
         recovery="gpu-reset" if is_fatal or "ecc" in kinds else NO_RECOVERY,

@@ -9,8 +9,8 @@ from typing import Literal
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import time_of
 from driver.node.health.card import UNANSWERED, CardHealth
+from driver.node.settings import Effect
 
-Effect = Literal["NoSchedule", "NoExecute"]
 Status = Literal["Healthy", "Unhealthy", "Unknown"]
 
 
