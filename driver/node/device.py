@@ -10,6 +10,7 @@ from driver.model.names import (
     CORES,
     INDEX,
     MEMORY,
+    MIG_CAPABLE,
     NUMA_NODE,
     NVLINK_GROUP,
     PCI_BUS_ID,
@@ -40,12 +41,14 @@ def device(card: Card, *, shareable: bool) -> Device:
     """The device of a card.
 
     `shareable` publishes memory and cores as consumable capacity (KEP-5075): several claims may
-    then hold the card, each with its part, and who asks for no amount gets all of it.
+    then hold the card, each with its part, and who asks for no amount gets all of it. A card that
+    does not tell its memory has no such capacity.
     """
+    memory = {MEMORY: _memory(card, shareable)} if card.usable_memory() else {}
     return Device(
         name=device_name(card),
         attributes=attributes(card),
-        capacity={MEMORY: _memory(card, shareable), CORES: _cores(shareable)},
+        capacity={**memory, CORES: _cores(shareable)},
         allow_multiple_allocations=True if shareable else None,
     )
 
@@ -61,8 +64,11 @@ def attributes(card: Card) -> dict[str, DeviceAttribute]:
         PCI_BUS_ID: card.pci_bus_id,
         PCIE_ROOT: card.pcie_root,
         NVLINK_GROUP: card.nvlink_group,
+        "addressingMode": card.addressing_mode,
     }
-    numbers = {INDEX: card.index, NUMA_NODE: card.numa_node}
+    numbers = {INDEX: card.index, NUMA_NODE: card.numa_node, "gpuModuleID": card.module_id}
+    # Whether the mode is on is not told: where claims cut cards up, it changes with every claim.
+    flags = {MIG_CAPABLE: True} if card.mig is not None else {}
     versions = {
         "cudaComputeCapability": card.cuda_compute_capability,
         "driverVersion": card.driver_version,
@@ -71,6 +77,7 @@ def attributes(card: Card) -> dict[str, DeviceAttribute]:
     return {
         **{name: DeviceAttribute(string=text) for name, text in texts.items() if text},
         **{name: DeviceAttribute(int_=n) for name, n in numbers.items() if n is not None},
+        **{name: DeviceAttribute(bool_=flag) for name, flag in flags.items()},
         **{name: DeviceAttribute(version=semantic(v)) for name, v in versions.items() if v},
     }
 

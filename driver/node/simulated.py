@@ -12,6 +12,7 @@ import yaml
 
 from driver.node.card import MIB, Card
 from driver.node.errors import SettingsError
+from driver.node.mig import MigCapability, MigProfile
 from driver.node.settings import NodeSettings
 
 _SPEC = re.compile(r"(?P<count>[1-9]\d?)x(?P<model>[A-Za-z0-9-]+)", re.ASCII)
@@ -30,6 +31,21 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     nvlink_group: str | None
 
 
+class Partition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One kind of MIG partition."""
+
+    name: str
+    # Memory slices that it takes, and where it may begin.
+    size: int
+    starts: tuple[int, ...]
+    memory_mib: int
+    multiprocessors: int
+    copy_engines: int
+    decoders: int
+    jpeg_engines: int
+    ofa_engines: int
+
+
 class Profile(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
@@ -42,6 +58,11 @@ class Profile(
     memory_mib: int = msgspec.field(name="memoryMiB")
     cuda_compute_capability: str
     slots: tuple[Slot, ...]
+    addressing_mode: str | None = None
+    # Places on the board, in the order of the index; empty: the cards have none.
+    module_ids: tuple[int, ...] = msgspec.field(name="moduleIDs", default=())
+    # Empty: the model has no MIG.
+    mig: tuple[Partition, ...] = ()
 
 
 def models() -> tuple[str, ...]:
@@ -94,7 +115,28 @@ def _card(kind: Profile, node: str, index: int) -> Card:
         pcie_root=slot.pcie_root,
         numa_node=slot.numa_node,
         nvlink_group=slot.nvlink_group,
+        addressing_mode=kind.addressing_mode,
+        module_id=kind.module_ids[index] if kind.module_ids else None,
+        mig=_mig(kind.mig) if kind.mig else None,
     )
+
+
+def _mig(partitions: tuple[Partition, ...]) -> MigCapability:
+    profiles = tuple(
+        MigProfile(
+            name=partition.name,
+            size=partition.size,
+            starts=partition.starts,
+            memory=partition.memory_mib * MIB,
+            multiprocessors=partition.multiprocessors,
+            copy_engines=partition.copy_engines,
+            decoders=partition.decoders,
+            jpeg_engines=partition.jpeg_engines,
+            ofa_engines=partition.ofa_engines,
+        )
+        for partition in partitions
+    )
+    return MigCapability(enabled=False, pending=False, profiles=profiles)
 
 
 class SimulatedInventory:

@@ -6,6 +6,7 @@ import pytest
 from driver.model.quantity import parse
 from driver.node.card import MIB, Card
 from driver.node.device import device, semantic
+from driver.node.lost import taints
 from driver.node.simulated import cards
 from driver.wire.encode import builtins
 
@@ -26,6 +27,9 @@ def test_names_and_types_of_all_attributes() -> None:
         "driverVersion": {"version": "580.95.5"},
         "cudaDriverVersion": {"version": "13.0.0"},
         "nvlinkGroup": {"string": "0"},
+        "migCapable": {"bool": True},
+        "addressingMode": {"string": "HMM"},
+        "gpuModuleID": {"int": 5},
         "resource.kubernetes.io/pciBusID": {"string": "0000:c3:00.0"},
         "resource.kubernetes.io/pcieRoot": {"string": "pci0000:b7"},
         "resource.kubernetes.io/numaNode": {"int": 1},
@@ -36,7 +40,18 @@ def test_what_the_hardware_does_not_tell_is_left_out() -> None:
     """An empty or made-up value would match selectors that it must not match."""
     bare = Card(index=0, uuid="GPU-x", product_name="X", memory=MIB)
     assert set(device(bare, shareable=False).attributes) == {"type", "uuid", "index", "productName"}
-    assert "nvlinkGroup" not in device(T4, shareable=False).attributes
+    assert not {"nvlinkGroup", "migCapable"} & set(device(T4, shareable=False).attributes)
+
+
+def test_a_card_of_which_only_the_number_is_known_is_published() -> None:
+    """With a taint: it is seen that it is there, and nobody is sent there."""
+    lost = Card(index=3, lost="GPU is lost")
+    published = device(lost, shareable=True)
+    assert (published.name, set(published.attributes)) == ("gpu-3", {"type", "index"})
+    assert set(published.capacity) == {"cores"}
+    assert builtins(taints([T4, lost], driver="gpu.quadrant.dev")) == {
+        "gpu-3": [{"key": "gpu.quadrant.dev/unhealthy", "value": "lost", "effect": "NoSchedule"}]
+    }
 
 
 def test_zero_is_a_value() -> None:

@@ -19,6 +19,15 @@ CARDS = {
     "B200": ("NVIDIA B200", 183359, "Blackwell", "10.0", 8, 1, 2, True),
 }
 
+# Profile of the smallest and of the largest partition, of each model that has MIG.
+PARTITIONS = {
+    "A100-SXM4-40GB": ("1g.5gb", "7g.40gb"),
+    "A100-SXM4-80GB": ("1g.10gb", "7g.80gb"),
+    "H100-SXM": ("1g.10gb", "7g.80gb"),
+    "H200": ("1g.18gb", "7g.141gb"),
+    "B200": ("1g.23gb", "7g.180gb"),
+}
+
 
 def test_every_profile_is_in_the_table() -> None:
     """A profile without a line above is untested."""
@@ -41,6 +50,30 @@ def test_a_full_machine_of_each_model(model: str) -> None:
     assert {card.nvlink_group for card in found} == ({"0"} if linked else {None})
     assert len({card.uuid for card in found}) == len({card.pci_bus_id for card in found}) == count
     assert len(profile(model).slots) == count
+
+
+@pytest.mark.parametrize("model", CARDS)
+def test_how_a_model_can_be_cut_up(model: str) -> None:
+    """Names as NVIDIA's; every partition lies inside the card and is smaller than it."""
+    (card,) = cards(f"1x{model}", "n1")
+    if card.mig is None:
+        assert model not in PARTITIONS
+        return
+    profiles = card.mig.profiles
+    assert (profiles[0].name, profiles[-1].name) == PARTITIONS[model]
+    assert all(start + part.size <= 8 for part in profiles for start in part.starts)
+    assert all(part.memory <= card.memory * part.size // 8 for part in profiles)
+    whole = profiles[-1]
+    assert all(part.multiprocessors <= whole.multiprocessors for part in profiles)
+    assert 7 * profiles[0].multiprocessors <= whole.multiprocessors
+    assert not card.mig.enabled
+
+
+def test_places_on_the_board_are_each_one_cards() -> None:
+    """A model has them for all cards of a machine or for none."""
+    for model, row in CARDS.items():
+        places = [card.module_id for card in cards(f"{row[4]}x{model}", "n1")]
+        assert places == [None] * row[4] or len(set(places)) == row[4]
 
 
 def test_addresses_are_in_the_order_of_the_index() -> None:
