@@ -145,9 +145,12 @@ static int find(const char *name, card_t **card) {
 
 static int compute_policy(int count, char **words) {
   const char *name = NULL, *interval = NULL;
-  for (int i = 0; i + 1 < count; i++) {
-    if (strcmp(words[i], "-i") == 0) name = words[i + 1];
-    if (strcmp(words[i], "--set-timeslice") == 0) interval = words[i + 1];
+  const char option[] = "--set-timeslice";
+  for (int i = 0; i < count; i++) {
+    const char *after = i + 1 < count ? words[i + 1] : NULL;
+    if (strcmp(words[i], "-i") == 0) name = after;
+    if (strcmp(words[i], option) == 0) interval = after;
+    if (strncmp(words[i], "--set-timeslice=", sizeof option) == 0) interval = words[i] + sizeof option;
   }
   card_t *card;
   if (!name || !interval) {
