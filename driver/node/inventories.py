@@ -7,10 +7,12 @@ setting `inventory` says; what it points to takes `NodeSettings` and returns an 
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from driver.model.errors import QuadrantError
 from driver.node.card import Inventory
 from driver.node.errors import SettingsError
+from driver.node.roster import Roster
 from driver.node.settings import NodeSettings
 
 GROUP = "quadrant.inventories"
@@ -31,6 +33,13 @@ def inventory(settings: NodeSettings) -> Inventory:
 def chosen(settings: NodeSettings) -> str:
     """Name of the inventory that the settings ask for."""
     return settings.inventory or (SIMULATED if settings.simulate else NVML)
+
+
+def numbered(settings: NodeSettings, inventory: Inventory, *, boot: str) -> Inventory:
+    """The inventory with numbers that stay; simulated cards come and go as the settings say."""
+    if chosen(settings) == SIMULATED:
+        return inventory
+    return Roster(inventory, Path(settings.data_dir()) / "cards.json", boot=boot)
 
 
 def make(settings: NodeSettings, found: Iterable[EntryPoint]) -> Inventory:
