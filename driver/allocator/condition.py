@@ -4,7 +4,7 @@ Kept beside the device as long as that use lasts (`PooledDevice.under`): most de
 as they were when the node was looked at last.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     pcie_root: str | None
     numa_node: int | None
     shareable: bool
-    capacity: Mapping[str, int]
+    capacity: dict[str, int]
 
 
 class Condition:

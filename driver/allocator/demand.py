@@ -210,7 +210,8 @@ class Candidate:
             return f"needs a node that declares {OPTIONAL_NODE_OPERATIONS}"
         if device.device.consumes_counters and not features.partitionable_devices:
             return "draws from shared counters, and DRAPartitionableDevices is off"
-        if features.device_taints and repelling(device.taints, self.demand.asked.tolerations):
+        taints = device.taints if features.device_taints else ()
+        if taints and repelling(taints, self.demand.asked.tolerations):
             return "has a taint that is not tolerated"
         return portion
 

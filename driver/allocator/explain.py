@@ -40,11 +40,11 @@ def _all(plan: Plan, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
 
 
 def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
-    selected = {one.standing.device.id for one in demand.candidates}
+    selected = {one.standing.device for one in demand.candidates}
     name = demand.device_class.metadata.name
     for pool in plan.problem.pools:
         for device in pool.devices:
-            if device.id not in selected:
+            if device not in selected:
                 yield f"not selected by class {name} and request {demand.name}", device.id
     for candidate in demand.candidates:
         reason = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)

@@ -132,13 +132,12 @@ class Inventory:
         members = self._pools.get(PoolId(device_id.driver, device_id.pool))
         if members is None:
             return None
-        found = (
-            (entry.slice.spec.pool.generation, device)
-            for entry in members.by_slice.values()
-            for device in entry.devices
-            if device.device.name == device_id.device
-        )
-        return max(found, key=lambda pair: pair[0], default=(0, None))[1]
+        found: PooledDevice | None = None
+        for entry in members.by_slice.values():
+            device = entry.find(device_id.device)
+            if device is not None and (found is None or _generation(device) > _generation(found)):
+                found = device
+        return found
 
     def published(self, pool_id: PoolId) -> tuple[Published, ...]:
         """All slices of a pool, whatever node they are for, the newest generation last."""
@@ -211,6 +210,10 @@ class Inventory:
                 if _selects(rule, device.id)
             )
             device.taints = (*device.device.taints, *ruled)
+
+
+def _generation(device: PooledDevice) -> int:
+    return device.slice.spec.pool.generation
 
 
 def _selects(rule: DeviceTaintRule, device: DeviceId) -> bool:

@@ -30,7 +30,7 @@ _MOST_SELECTIONS = 128
 class Published:
     """A slice with its devices, made once when the slice is seen."""
 
-    __slots__ = ("devices", "slice")
+    __slots__ = ("_by_name", "devices", "slice")
 
     def __init__(self, published: ResourceSlice, features: Features) -> None:
         self.slice = published
@@ -38,6 +38,12 @@ class Published:
             PooledDevice(published, device, can_share=features.consumable_capacity)
             for device in published.spec.devices
         )
+        # The first of devices with the same name; such a pool is invalid anyway.
+        self._by_name = {one.device.name: one for one in reversed(self.devices)}
+
+    def find(self, name: str) -> PooledDevice | None:
+        """The device of this name, if the slice has one."""
+        return self._by_name.get(name)
 
 
 class Pool:

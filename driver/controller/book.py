@@ -37,10 +37,10 @@ def total(results: Iterable[DeviceRequestAllocationResult]) -> DeviceUse | None:
     return DeviceUse(exclusive=exclusive, shares=frozenset(shares), consumed=consumed)
 
 
-class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
-    """Holds by key. As a mapping it tells what is in use of each device that is held at all.
+class Book(Generic[K]):
+    """Holds by key. `use` is what they add up to, of each device that is held at all.
 
-    `touched` is told of every device whose use has changed.
+    `use` is live, and to be read only. `touched` is told of every device whose use has changed.
     """
 
     def __init__(self, touched: Touched | None = None) -> None:
@@ -48,15 +48,9 @@ class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
         self._results: dict[K, Results] = {}
         self._holders: dict[DeviceId, dict[K, None]] = {}
         self._use: dict[DeviceId, DeviceUse] = {}
-
-    def __getitem__(self, device: DeviceId) -> DeviceUse:
-        return self._use[device]
-
-    def __iter__(self) -> Iterator[DeviceId]:
-        return iter(self._use)
-
-    def __len__(self) -> int:
-        return len(self._use)
+        # The very dictionary: most devices that are asked for are not held, and nothing says so as
+        # fast as its `get`.
+        self.use: Mapping[DeviceId, DeviceUse] = self._use
 
     def put(self, key: K, results: Results) -> tuple[DeviceId, ...]:
         """Hold these results under this key, in place of what it held before.
@@ -101,12 +95,12 @@ class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
         return self._results.get(key, ())
 
     def without(self, keys: Iterable[K]) -> Mapping[DeviceId, DeviceUse]:
-        """The same book as if these keys held nothing; valid until the next change."""
+        """What is in use as if these keys held nothing; valid until the next change."""
         left_out = set(keys)
         changed = {result.device_id() for key in left_out for result in self._results.get(key, ())}
         if not changed:
-            return self
-        return _Overlay(self, {device: self._sum(device, left_out) for device in changed})
+            return self.use
+        return _Overlay(self.use, {device: self._sum(device, left_out) for device in changed})
 
     def _add_up(self, device: DeviceId) -> None:
         use = self._sum(device, frozenset())
@@ -126,7 +120,7 @@ class Book(Mapping[DeviceId, DeviceUse], Generic[K]):
 
 
 class _Overlay(Mapping[DeviceId, DeviceUse]):
-    """A book with other totals for a few devices."""
+    """What is in use, with other totals for a few devices."""
 
     def __init__(
         self, base: Mapping[DeviceId, DeviceUse], changed: Mapping[DeviceId, DeviceUse | None]

@@ -97,9 +97,7 @@ def decide(
     if known is not None:
         if not dry_run:
             cluster.ledger.repeat(proposal.uid, key)
-        return Allow(
-            patch=remaking.patch(proposal.raw_results, known.results), results=known.results
-        )
+        return Allow(patch=remaking.patch(proposal.results, known.results), results=known.results)
     ruling = _choose(proposal, cluster, now, share_id)
     if dry_run:
         return ruling
@@ -163,13 +161,8 @@ def _quarantine(
     proposal: Proposal, pools: Iterable[Pool], ledger: Ledger, now: float
 ) -> frozenset[DeviceId]:
     """Devices of these pools that are not to be chosen anew; what the scheduler picked may stay."""
-    picked = {result.device_id() for result in proposal.results}
-    return frozenset(
-        device.id
-        for pool in pools
-        for device in pool.devices
-        if ledger.quarantined(device.id, now) and device.id not in picked
-    )
+    released = ledger.quarantined((one.id for pool in pools for one in pool.devices), now)
+    return released.difference(result.device_id() for result in proposal.results)
 
 
 def _keep(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
@@ -187,8 +180,8 @@ def _swap(
     """The best choice in the place of the scheduler's."""
     chosen = remaking.replacements(proposal.results, outcome.allocations[0].devices.results)
     stored = tuple(
-        remaking.remade(raw, result, share_id) if ours(old, cluster.driver) else old
-        for raw, old, result in zip(proposal.raw_results, proposal.results, chosen, strict=True)
+        remaking.remade(old, result, share_id) if ours(old, cluster.driver) else old
+        for old, result in zip(proposal.results, chosen, strict=True)
     )
     reason = remaking.overbooked(
         [result for result in stored if result.driver == cluster.driver],
@@ -199,7 +192,7 @@ def _swap(
         # The allocator and this check disagree: never store what one of them finds wrong.
         return Deny(_sentence(proposal, reason), Cause.CHECKS_DISAGREE)
     return Allow(
-        patch=remaking.patch(proposal.raw_results, stored),
+        patch=remaking.patch(proposal.results, stored),
         results=stored,
         explanation=outcome.explanation,
     )

@@ -8,7 +8,7 @@ A claim is in one of three states here: *free* (nothing held), *answered* (one h
 answer that may still land), *committed* (one hold, seen on the watch).
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
@@ -140,17 +140,19 @@ class Ledger:
 
     def use_for(self, uid: ClaimUid) -> Mapping[DeviceId, DeviceUse]:
         """What all the others use: the book without this claim's own holds."""
-        own = [_Hold(uid, key) for key in self._answers.get(uid, {})]
+        own = [_Hold(uid, key) for key in self._answers.get(uid, ())]
         return self._book.without([*own, _Hold(uid)])
 
     def use(self) -> Mapping[DeviceId, DeviceUse]:
         """What is in use, all holds counted."""
-        return self._book
+        return self._book.use
 
-    def quarantined(self, device: DeviceId, now: float) -> bool:
-        """Whether it was whole and released so lately that the scheduler may not know (rule 7)."""
-        at = self._released.get(device)
-        return at is not None and now - at < QUARANTINE_S
+    def quarantined(self, devices: Iterable[DeviceId], now: float) -> frozenset[DeviceId]:
+        """Those that were whole and released so lately that the scheduler may not know (rule 7)."""
+        released = self._released.get
+        return frozenset(
+            device for device in devices if now - released(device, float("-inf")) < QUARANTINE_S
+        )
 
     def holder(self, device: DeviceId) -> Commitment | None:
         """The claim that was seen to hold this whole device, if there is one."""

@@ -96,7 +96,7 @@ class Nominations:
 
     def use(self) -> Mapping[DeviceId, DeviceUse]:
         """What all of them will take."""
-        return self._book
+        return self._book.use
 
     def _forget(self, pod: str, claim: str) -> None:
         self._book.drop(_Promise(pod, claim))

@@ -1,4 +1,4 @@
-"""Whether a pool's shared counters cover what is in use together with these results (KEP-4815).
+"""Whether a pool's shared counters cover what is in use together with these devices (KEP-4815).
 
 A part of the last line of defence (`driver.controller.results`): it looks at no node, request or
 selector. Two partitions of one card are two devices, and only their counters say that they are
@@ -12,26 +12,21 @@ from driver.allocator.inventory import Inventory
 from driver.allocator.pools import Published
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId, PoolId
-from driver.model.resourceclaim import DeviceRequestAllocationResult
 
 # A counter set of a pool, and a counter in it.
 _Counter = tuple[str, str]
 
 
 def overdrawn(
-    results: Iterable[DeviceRequestAllocationResult],
-    use: Mapping[DeviceId, DeviceUse],
-    inventory: Inventory,
+    drawing: Iterable[PooledDevice], use: Mapping[DeviceId, DeviceUse], inventory: Inventory
 ) -> str | None:
-    """Which counter these results would overdraw; None when there is enough of all.
+    """Which counter these devices would overdraw; None when there is enough of all.
 
     A device that is in use but published no more draws nothing, as for the scheduler.
     """
     mine: dict[PoolId, set[DeviceId]] = {}
-    for result in results:
-        if not result.admin_access:
-            pool_id = PoolId(result.driver, result.pool)
-            mine.setdefault(pool_id, set()).add(result.device_id())
+    for device in drawing:
+        mine.setdefault(device.pool, set()).add(device.id)
     for pool_id, devices in mine.items():
         reason = _overdrawn(pool_id, devices, use, inventory.published(pool_id))
         if reason is not None:
@@ -48,8 +43,6 @@ def _overdrawn(
     # Of a device or set that several generations describe, the newest counts.
     devices = {device.id: device for one in slices for device in one.devices}
     wanted = _draws(devices[one] for one in mine if one in devices)
-    if not wanted:
-        return None
     taken = _draws(one for one in devices.values() if one.id in use and one.id not in mine)
     there = {
         (group.name, name): counter.value.nano

@@ -30,7 +30,6 @@ class Proposal(msgspec.Struct, frozen=True):
     claim: ResourceClaim
     base: int
     sent_on: int
-    raw_results: tuple[dict[str, Any], ...]
     unknown: tuple[str, ...]
 
     @property
@@ -65,7 +64,6 @@ def read(request: AdmissionRequest) -> Proposal | None:
         claim=msgspec.structs.replace(old, status=new.status),
         base=_version(old),
         sent_on=_version(new),
-        raw_results=tuple(raw["status"]["allocation"]["devices"].get("results", ())),
         unknown=unknown_in(ResourceClaim, _read_part(spec, raw)),
     )
 

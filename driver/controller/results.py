@@ -4,9 +4,9 @@ Pure. What a result says of its device follows the device (pool, name, consumed 
 binding conditions); everything else in it stays as the scheduler wrote it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+
+import msgspec
 
 from driver.allocator.inventory import Inventory
 from driver.controller.book import total
@@ -15,21 +15,10 @@ from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import DeviceRequestAllocationResult
 from driver.model.resourceslice import Device
-from driver.wire.decode import convert
 from driver.wire.encode import builtins
 from driver.wire.patch import Operation, pointer, replace
 
 Result = DeviceRequestAllocationResult
-# The members of a result that follow from its device.
-_OF_THE_DEVICE = (
-    "driver",
-    "pool",
-    "device",
-    "consumedCapacity",
-    "bindingConditions",
-    "bindingFailureConditions",
-    "skipNodeOperations",
-)
 
 
 def replacements(old: Iterable[Result], new: Iterable[Result]) -> list[Result]:
@@ -39,7 +28,7 @@ def replacements(old: Iterable[Result], new: Iterable[Result]) -> list[Result]:
     Raises `ValueError` when a request has another number of results than before.
     """
     old, waiting = list(old), list(new)
-    if Counter(result.request for result in old) != Counter(result.request for result in waiting):
+    if sorted(one.request for one in old) != sorted(one.request for one in waiting):
         raise ValueError("the new results do not serve the same requests as the old ones")
     chosen: list[Result | None] = [_take(waiting, result, same_device=True) for result in old]
     return [found or _must_take(waiting, result) for found, result in zip(chosen, old, strict=True)]
@@ -61,28 +50,31 @@ def _must_take(waiting: list[Result], wanted: Result) -> Result:
     return found
 
 
-def remade(raw: Mapping[str, Any], chosen: Result, share_id: Callable[[], str]) -> Result:
-    """The result to store: `chosen`, in the place of the one whose stored form is `raw`.
+def remade(old: Result, chosen: Result, share_id: Callable[[], str]) -> Result:
+    """The result to store: `chosen` in the place of `old`, of which there are no unknown fields.
 
     A share keeps its ID; `share_id` makes one where the old device was not shareable.
     """
-    result = {name: value for name, value in raw.items() if name not in _OF_THE_DEVICE}
-    new = builtins(chosen)
-    result.update({name: new[name] for name in _OF_THE_DEVICE if name in new})
-    if chosen.share_id is None:
-        result.pop("shareID", None)
-    elif "shareID" not in result:
-        result["shareID"] = share_id()
-    return convert(Result, result)
+    return msgspec.structs.replace(
+        old,
+        driver=chosen.driver,
+        pool=chosen.pool,
+        device=chosen.device,
+        share_id=None if chosen.share_id is None else old.share_id or share_id(),
+        consumed_capacity=chosen.consumed_capacity,
+        binding_conditions=chosen.binding_conditions,
+        binding_failure_conditions=chosen.binding_failure_conditions,
+        skip_node_operations=chosen.skip_node_operations,
+    )
 
 
-def patch(before: Iterable[Mapping[str, Any]], after: Iterable[Result]) -> list[Operation]:
+def patch(before: Iterable[Result], after: Iterable[Result]) -> list[Operation]:
     """What turns the results under review into these; empty when they are the same."""
     place = "/status/allocation/devices/results"
     return [
         replace(place + pointer(index), builtins(new))
-        for index, (raw, new) in enumerate(zip(before, after, strict=True))
-        if convert(Result, dict(raw)) != new
+        for index, (old, new) in enumerate(zip(before, after, strict=True))
+        if old != new
     ]
 
 
@@ -97,16 +89,23 @@ def overbooked(
     away whole and once, or in shares that add up to no more than it has, and the counters that it
     shares with others cover them all.
     """
-    results = list(results)
     by_device: dict[DeviceId, list[Result]] = {}
     for result in results:
         by_device.setdefault(result.device_id(), []).append(result)
+    found = {device: inventory.find(device) for device in by_device}
     for device, part in by_device.items():
-        published = inventory.find(device)
+        published = found[device]
         reason = _overbooked(device, part, use.get(device), published.device if published else None)
         if reason is not None:
             return reason
-    return overdrawn(results, use, inventory)
+    drawing = (
+        published
+        for device, part in by_device.items()
+        if (published := found[device]) is not None
+        and published.device.consumes_counters
+        and not all(result.admin_access for result in part)
+    )
+    return overdrawn(drawing, use, inventory)
 
 
 def _overbooked(

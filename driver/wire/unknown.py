@@ -4,7 +4,6 @@ A newer Kubernetes may add a field that changes what a request means. Whoever is
 an object asks here first, and keeps away from one with unknown fields.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -19,7 +18,9 @@ _OPEN = {ObjectMeta}
 
 def unknown_in(kind: type, value: Any) -> tuple[str, ...]:
     """The paths of all fields of a parsed document that `kind` does not name, in its order."""
-    return tuple(_walk(kind, value, ""))
+    found: list[str] = []
+    _walk(kind, value, "", found)
+    return tuple(found)
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -30,27 +31,24 @@ class _Shape(msgspec.Struct, frozen=True):
     entry: Any = None
 
 
-def _walk(kind: Any, value: Any, path: str) -> Iterator[str]:
+def _walk(kind: Any, value: Any, path: str, found: list[str]) -> None:
+    """Add the unknown fields of a value that stands at this path."""
+    shape = _shape(kind)
     if isinstance(value, dict):
-        yield from _walk_mapping(_shape(kind), value, path)
+        for name, item in value.items():
+            part = shape.entry
+            if shape.fields is not None:
+                if name not in shape.fields:
+                    if path or name not in ("apiVersion", "kind"):
+                        found.append(f"{path}.{name}")
+                    continue
+                part = shape.fields[name]
+            if part is not None and isinstance(item, (dict, list)):
+                _walk(part, item, f"{path}.{name}", found)
     elif isinstance(value, list):
-        element = _shape(kind).element
         for index, item in enumerate(value):
-            if isinstance(item, dict | list):
-                yield from _walk(element, item, f"{path}[{index}]")
-
-
-def _walk_mapping(shape: _Shape, value: dict[str, Any], path: str) -> Iterator[str]:
-    for name, item in value.items():
-        kind = shape.entry
-        if shape.fields is not None:
-            if name not in shape.fields:
-                if path or name not in ("apiVersion", "kind"):
-                    yield f"{path}.{name}"
-                continue
-            kind = shape.fields[name]
-        if kind is not None and isinstance(item, dict | list):
-            yield from _walk(kind, item, f"{path}.{name}")
+            if isinstance(item, (dict, list)):
+                _walk(shape.element, item, f"{path}[{index}]", found)
 
 
 @lru_cache(maxsize=256)

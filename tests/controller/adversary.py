@@ -228,7 +228,7 @@ class World:
         self.chance.shuffle(names)
         for name in names:
             device = DeviceId(DRIVER, key.proposal, name)
-            if device != pick and self.ledger.quarantined(device, self.now):
+            if device != pick and self.ledger.quarantined({device}, self.now):
                 continue
             result = _result(device, f"{uid}-{key.base}" if cached.shared else None)
             if overbooked([result], use, INVENTORY) is None:

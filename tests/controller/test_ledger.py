@@ -126,7 +126,7 @@ def test_an_answer_becomes_the_commit_without_a_gap() -> None:
     ledger.observe(claim(6, result(GPU_0)), 1.0)
     assert ledger.use()[GPU_0].exclusive
     assert ledger.outstanding() == 0
-    assert not ledger.quarantined(GPU_0, 1.0)
+    assert not ledger.quarantined({GPU_0}, 1.0)
 
 
 def test_both_answers_to_one_base_are_held() -> None:
@@ -205,9 +205,9 @@ def test_a_released_whole_device_is_in_quarantine_for_a_while() -> None:
     ledger = Ledger()
     ledger.observe(claim(5, result(GPU_0)), 0.0)
     ledger.observe(claim(6), 10.0)
-    assert ledger.quarantined(GPU_0, 10.0)
-    assert not ledger.quarantined(GPU_1, 10.0)
-    assert not ledger.quarantined(GPU_0, 10.0 + QUARANTINE_S)
+    assert ledger.quarantined({GPU_0}, 10.0)
+    assert not ledger.quarantined({GPU_1}, 10.0)
+    assert not ledger.quarantined({GPU_0}, 10.0 + QUARANTINE_S)
 
 
 def test_a_released_share_is_in_no_quarantine() -> None:
@@ -215,7 +215,7 @@ def test_a_released_share_is_in_no_quarantine() -> None:
     ledger = Ledger()
     ledger.observe(claim(5, result(GPU_0, share="s1", mebi=1)), 0.0)
     ledger.observe(claim(6), 10.0)
-    assert not ledger.quarantined(GPU_0, 10.0)
+    assert not ledger.quarantined({GPU_0}, 10.0)
 
 
 def test_the_holder_of_a_whole_device_is_known_since_it_was_seen() -> None:
@@ -235,8 +235,8 @@ def test_a_relist_that_shows_another_allocation_moves_the_hold() -> None:
     ledger.observe(claim(5, result(GPU_0)), 0.0)
     ledger.observe(claim(9, result(GPU_1)), 3.0)
     assert set(ledger.use()) == {GPU_1}
-    assert ledger.quarantined(GPU_0, 3.0)
-    assert not ledger.quarantined(GPU_1, 3.0)
+    assert ledger.quarantined({GPU_0}, 3.0)
+    assert not ledger.quarantined({GPU_1}, 3.0)
 
 
 def test_every_observation_may_be_repeated() -> None:
