@@ -3,14 +3,15 @@
 Pure. A container runtime merges the edits of all CDI devices that a container uses; of two
 environment variables with one name the last wins. So a file has devices of three levels:
 
-- *device*: `QUADRANT_DEVICE_<n>`, where n is the card's index on its node. No two cards of a node
-  share it: these lines are complete and right in whatever mixture of claims and requests.
+- *device*: `QUADRANT_DEVICE_<n>`, where n is the card's index on its node, or for a part of a card
+  `QUADRANT_DEVICE_<n>_MIG_<start>`. No two devices of a node share it: these lines are complete and
+  right in whatever mixture of claims and requests. So is what `driver.node.sharing.edits` adds.
 - *request*: what depends on all cards of a container and their order, for a container that uses
   exactly this request.
 - *claim*: the same for a container that uses the whole claim. The kubelet passes it on only then
   and last, so that it overrides the requests' lines, every one of them.
 
-Order in a container is the order of the index, as NVML shows it there.
+Order in a container is the order of the index, as NVML shows it there; parts go by their place.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ import msgspec
 from driver.model.names import DOMAIN
 from driver.node.card import ALL_CORES, MIB
 from driver.node.held import HeldDevice, PreparedClaim
+from driver.node.sharing.edits import Edits, device_edits, mps_limits
 
 # The oldest version that has annotations; containerd 1.7 and CRI-O 1.28 read it.
 _CDI_VERSION = "0.6.0"
@@ -58,13 +60,11 @@ def file_prefix(driver: str) -> str:
 
 def document(driver: str, claim: PreparedClaim) -> bytes:
     """The CDI file of a claim; the same claim always gives the same bytes."""
-    edits = {
-        **{_device_level(claim, d): [_line(d)] for d in claim.devices},
-        **{_request_level(claim, name): env for name, env in _request_edits(claim).items()},
-    }
+    edits: dict[str, Edits] = {_device_level(claim, d): _device(d, claim) for d in claim.devices}
+    edits |= {_request_level(claim, n): {"env": env} for n, env in _request_edits(claim).items()}
     if whole_claim := _claim_edits(claim):
-        edits[_claim_level(claim)] = whole_claim
-    devices = [{"name": name, "containerEdits": {"env": env}} for name, env in edits.items()]
+        edits[_claim_level(claim)] = {"env": whole_claim}
+    devices = [{"name": name, "containerEdits": edit} for name, edit in edits.items()]
     spec: dict[str, Any] = {
         "cdiVersion": _CDI_VERSION,
         "kind": kind(driver),
@@ -151,9 +151,21 @@ def _has_parts(claim: PreparedClaim) -> bool:
     return any(not device.is_whole() for device in claim.devices)
 
 
+def _device(device: HeldDevice, claim: PreparedClaim) -> Edits:
+    edits = device_edits(device, claim.limiter)
+    return {**edits, "env": [_line(device), *edits.get("env", [])]}
+
+
 def _line(device: HeldDevice) -> str:
+    name = f"QUADRANT_DEVICE_{device.index}"
     facts = f"index={device.index},uuid={device.uuid},model={device.model}"
-    return f"QUADRANT_DEVICE_{device.index}={facts}"
+    if device.partition is None:
+        return f"{name}={facts}"
+    return f"{name}_MIG_{device.partition.start}={facts},profile={device.partition.profile}"
+
+
+def _place(device: HeldDevice) -> tuple[int, int]:
+    return device.index, device.partition.start if device.partition else -1
 
 
 def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
@@ -162,10 +174,10 @@ def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
     With part of a card among a claim's devices every card gets both limits, whole ones too: lines
     of a lower level then never stay in force for a card that they were not meant for.
     """
-    ordered = sorted(devices, key=lambda device: device.index)
-    cards = [list(results) for _, results in groupby(ordered, key=lambda device: device.index)]
+    ordered = sorted(devices, key=_place)
+    cards = [list(results) for _, results in groupby(ordered, key=_place)]
     # The vendor's CDI device sets this variable itself, to keep the NVIDIA runtime out of it.
-    visible = [results[0].uuid for results in cards if results[0].vendor_device is None]
+    visible = dict.fromkeys(d[0].uuid for d in cards if d[0].vendor_device is None)
     env = [f"NVIDIA_VISIBLE_DEVICES={','.join(visible)}"] if visible else []
     if limited:
         for position, results in enumerate(cards):
@@ -173,4 +185,4 @@ def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
             cores = min(sum(device.cores for device in results), ALL_CORES)
             env.append(f"CUDA_DEVICE_MEMORY_LIMIT_{position}={memory}m")
             env.append(f"CUDA_DEVICE_SM_LIMIT_{position}={cores}")
-    return env
+    return env + mps_limits(cards)

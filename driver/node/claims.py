@@ -10,12 +10,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from driver.model.errors import InvalidObjectError
+from driver.model.gpuconfig import sharing_of
 from driver.model.names import CORES, MEMORY
 from driver.model.quantity import Quantity, whole
-from driver.model.resourceclaim import DeviceRequestAllocationResult, ResourceClaim
+from driver.model.resourceclaim import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
 from driver.node.card import ALL_CORES, Card
 from driver.node.errors import ClaimRefusedError
-from driver.node.held import HeldDevice, PreparedClaim
+from driver.node.held import HeldDevice, Limiter, Partition, PreparedClaim
+from driver.node.sharing.partitions import Offer
+from driver.node.sharing.rules import card_sharing, with_daemon
 
 # The UID becomes part of a file's name and of CDI device names.
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}[A-Za-z0-9]", re.ASCII)
@@ -38,9 +46,17 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     driver: str
     pool: str
     boot: str
-    # By name of the device; with the vendor's CDI device of each card that has one.
+    # By name of the device; parts of cards as well.
     cards: Mapping[str, Card]
+    parts: Mapping[str, Offer] = {}
+    # The vendor's CDI device of each card and part that has one, by UUID.
     vendor_devices: Mapping[str, str] = {}
+    # Whether whole cards may have to be put together from what they were cut into (dynamic MIG).
+    cuts_cards: bool = False
+    # Where the folders of MPS daemons are, HAMi-core's library, and its state; empty: not here.
+    mps_dir: str = ""
+    hami_core_dir: str = ""
+    hami_core_state: str = ""
 
 
 def usable_uid(uid: str) -> bool:
@@ -51,22 +67,48 @@ def usable_uid(uid: str) -> bool:
 def entry(asked: ClaimRef, claim: ResourceClaim | None, node: NodeFacts) -> PreparedClaim:
     """What the claim holds once it is prepared.
 
-    Raises `ClaimRefusedError` unless the claim is the one asked for, allocated, reserved, and all
-    its results of our driver are cards of this node.
+    Raises `ClaimRefusedError` unless the claim is the one asked for, allocated, reserved, all its
+    results of our driver are devices of this node, and its configuration is one for them.
     """
-    results = _results(asked, claim, node.driver)
-    return PreparedClaim(
+    allocation, results = _results(asked, claim, node.driver)
+    held = PreparedClaim(
         uid=asked.uid,
         namespace=asked.namespace,
         name=asked.name,
         boot=node.boot,
         devices=tuple(_held(asked, result, node) for result in results),
     )
+    try:
+        configured = _configured(held, results, allocation, node)
+    except InvalidObjectError as error:
+        raise ClaimRefusedError(f"claim {asked} cannot be used as configured: {error}") from error
+    return msgspec.structs.replace(configured, limiter=_limiter(configured, node))
+
+
+def _configured(
+    held: PreparedClaim,
+    results: tuple[DeviceRequestAllocationResult, ...],
+    allocation: AllocationResult,
+    node: NodeFacts,
+) -> PreparedClaim:
+    devices = []
+    for device, result in zip(held.devices, results, strict=True):
+        asked = sharing_of(result.request, allocation.devices.config, driver=node.driver)
+        devices.append(msgspec.structs.replace(device, sharing=card_sharing(asked, device)))
+    return with_daemon(msgspec.structs.replace(held, devices=tuple(devices)), node.mps_dir)
+
+
+def _limiter(held: PreparedClaim, node: NodeFacts) -> Limiter | None:
+    """HAMi-core, where the operator has put it and MPS does not keep the limits already."""
+    parts = [device for device in held.devices if not device.is_whole() and not device.by_mps()]
+    if not node.hami_core_dir or not parts:
+        return None
+    return Limiter(library=node.hami_core_dir, state=f"{node.hami_core_state}/{held.uid}")
 
 
 def _results(
     asked: ClaimRef, claim: ResourceClaim | None, driver: str
-) -> tuple[DeviceRequestAllocationResult, ...]:
+) -> tuple[AllocationResult, tuple[DeviceRequestAllocationResult, ...]]:
     if not usable_uid(asked.uid):
         raise ClaimRefusedError(f"claim UID {asked.uid!r} is not one that an API server makes")
     if claim is None:
@@ -84,7 +126,7 @@ def _results(
     ours = tuple(result for result in results if result.driver == driver)
     if not ours:
         raise ClaimRefusedError(f"claim {asked} has no device of driver {driver} allocated")
-    return ours
+    return claim.status.allocation, ours
 
 
 def _held(asked: ClaimRef, result: DeviceRequestAllocationResult, node: NodeFacts) -> HeldDevice:
@@ -92,12 +134,21 @@ def _held(asked: ClaimRef, result: DeviceRequestAllocationResult, node: NodeFact
         raise ClaimRefusedError(
             f"claim {asked} has device {result.device_id()}, but this node's pool is {node.pool}"
         )
-    card = node.cards.get(result.device)
+    part = node.parts.get(result.device)
+    card = part.card if part else node.cards.get(result.device)
     if card is None:
         raise ClaimRefusedError(
             f"claim {asked} has device {result.device_id()}, which this node does not have; "
-            f"it has {', '.join(node.cards) or 'none'}"
+            f"it has {', '.join((*node.cards, *node.parts)) or 'none'}"
         )
+    if card.lost is not None:
+        raise ClaimRefusedError(
+            f"claim {asked} has device {result.device}, whose card does not answer: {card.lost}"
+        )
+    return _of_part(result, part, node) if part else _of_card(result, card, node)
+
+
+def _of_card(result: DeviceRequestAllocationResult, card: Card, node: NodeFacts) -> HeldDevice:
     return HeldDevice(
         request=result.request.partition("/")[0],
         pool=result.pool,
@@ -111,6 +162,32 @@ def _held(asked: ClaimRef, result: DeviceRequestAllocationResult, node: NodeFact
         model=card.product_name,
         card_memory=card.usable_memory(),
         vendor_device=node.vendor_devices.get(card.uuid),
+        can_be_cut=card.mig is not None and node.cuts_cards,
+    )
+
+
+def _of_part(result: DeviceRequestAllocationResult, part: Offer, node: NodeFacts) -> HeldDevice:
+    # Who only looks looks at the card, as nothing is made for it.
+    uuid = part.uuid or (part.card.uuid if result.admin_access else "")
+    return HeldDevice(
+        request=result.request.partition("/")[0],
+        pool=result.pool,
+        device=result.device,
+        admin_access=bool(result.admin_access),
+        memory=part.profile.memory,
+        cores=ALL_CORES,
+        index=part.card.index,
+        uuid=uuid,
+        model=part.card.product_name,
+        card_memory=part.profile.memory,
+        vendor_device=node.vendor_devices.get(uuid),
+        partition=Partition(
+            parent=part.card.uuid,
+            profile=part.profile.name,
+            start=part.start,
+            size=part.profile.size,
+            made=part.made(),
+        ),
     )
 
 

@@ -17,6 +17,9 @@ class FaultPoint(StrEnum):
     CDI_WRITTEN = "CDI file written under its temporary name"
     CDI_IN_PLACE = "CDI file in place, its folder not synced"
     CDI_REMOVED = "CDI file removed, claim still in the checkpoint"
+    PART_BEGUN = "checkpoint says that a part of a card is begun, nothing is made"
+    PART_MADE = "part of a card made, its UUID in no file"
+    PART_REMOVED = "part of a card removed, claim still in the checkpoint"
     BEFORE_ANSWER = "all done, kubelet not answered"
 
 

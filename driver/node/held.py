@@ -75,10 +75,16 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     # A part of the card; `uuid` is then the part's own, and empty until it is made.
     partition: Partition | None = None
     sharing: CardSharing | None = None
+    # A whole card that other claims have in parts at other times (dynamic MIG).
+    can_be_cut: bool = False
 
     def is_whole(self) -> bool:
         """Whether all of the device is this claim's, be it as a share."""
         return self.memory >= self.card_memory and self.cores >= ALL_CORES
+
+    def by_mps(self) -> bool:
+        """Whether it is used through an MPS daemon, which keeps its limits."""
+        return self.sharing is not None and self.sharing.strategy is Strategy.MPS
 
     def card(self) -> str:
         """UUID of the card that the device is, or is a part of."""
@@ -103,6 +109,9 @@ class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     # of an earlier boot holds nothing until it is prepared again.
     boot: str
     devices: tuple[HeldDevice, ...]
+    # Entered after the checkpoint was lost because the API server says so. The kubelet may never
+    # have had it prepared, and then unprepares nothing.
+    found: bool = False
     # What keeps the limits of shares, where something does.
     limiter: Limiter | None = None
 

@@ -1,8 +1,9 @@
 """How a claim becomes usable on this node, and stops being so: the order of the steps.
 
-Prepare: read the claim, reserve (checkpoint says "intent"), CDI file, checkpoint says "done".
-The reservation comes first, so that of two claims for one device only one ever has a file.
-Unprepare: CDI file, then the reservation; the device is free only when nothing points to it.
+Prepare: read the claim, reserve (checkpoint says "intent"), set up the cards, CDI file, checkpoint
+says "done". The reservation comes first, so that of two claims for one device only one ever has a
+file. Unprepare: CDI file, cards set back, then the reservation; a device is free only when nothing
+points to it.
 Each step can be repeated, so that a call after a crash anywhere ends in the same state.
 """
 
@@ -20,7 +21,9 @@ from driver.node.checkpoint import Book, Record, drop, put
 from driver.node.claims import ClaimRef, NodeFacts, entry, usable_uid
 from driver.node.errors import ClaimRefusedError, DoubleUseError
 from driver.node.faults import FaultPoint, Reach, pass_by
-from driver.node.held import PreparedClaim, conflict
+from driver.node.held import PreparedClaim, conflict, resumed
+from driver.node.sharing.rules import disagreement
+from driver.node.sharing.setup import CardSetup
 from driver.node.store import ClaimStore
 
 # The claim as the API server has it now, None when there is none of that name.
@@ -47,6 +50,7 @@ class Preparer:
         self,
         store: ClaimStore,
         files: CdiFiles,
+        setup: CardSetup,
         *,
         get_claim: GetClaim,
         node: Callable[[], NodeFacts],
@@ -55,6 +59,7 @@ class Preparer:
     ) -> None:
         self._store = store
         self._files = files
+        self._setup = setup
         self._get_claim = get_claim
         self._node = node
         self._on_double_use = on_double_use
@@ -66,7 +71,8 @@ class Preparer:
 
         Idempotent: the same allocation gives the same answer and writes nothing again, but makes
         up for a CDI file that is gone. Raises `ClaimRefusedError` when the claim must not be
-        prepared, `StorageError` when the disk does not take it, and what reading the claim raises.
+        prepared, `HardwareError` when its cards do not do what it needs, `StorageError` when the
+        disk does not take it, and what reading the claim raises.
         """
         with self._presence(asked.uid) as turn:
             unprepared = turn.unprepared
@@ -77,16 +83,17 @@ class Preparer:
                 return await self._become(entry(asked, claim, self._node()))
 
     async def _become(self, wanted: PreparedClaim) -> tuple[cdi.AnswerDevice, ...]:
-        await self._reserve(wanted)
-        await asyncio.to_thread(self._files.write, _done(wanted))
-        await self._store.apply(lambda book: _finish(book, wanted))
+        ready = await self._setup.set_up(await self._reserve(wanted))
+        await asyncio.to_thread(self._files.write, _done(ready))
+        await self._store.apply(lambda book: _finish(book, ready))
         self._reach(FaultPoint.BEFORE_ANSWER)
-        return cdi.answer(self._node().driver, wanted)
+        return cdi.answer(self._node().driver, ready)
 
     async def unprepare(self, asked: ClaimRef) -> None:
         """Have nothing left of the claim; what is gone already is no error.
 
-        Raises `StorageError` when the disk does not let go of it.
+        Raises `StorageError` when the disk does not let go of it, `HardwareError` when a card
+        does not.
         """
         if not usable_uid(asked.uid):
             return  # Nothing was ever prepared under such a name.
@@ -95,17 +102,34 @@ class Preparer:
             # neither hold this call up nor come true after it.
             turn.unprepared += 1
             async with turn.lock:
-                await asyncio.to_thread(self._files.remove, asked.uid)
+                found, _ = await asyncio.gather(
+                    self._find(asked.uid), asyncio.to_thread(self._files.remove, asked.uid)
+                )
+                if found is not None:
+                    await self._setup.set_back(found)
                 await self._store.apply(lambda book: _release(book, asked.uid))
                 self._reach(FaultPoint.BEFORE_ANSWER)
 
-    async def _reserve(self, wanted: PreparedClaim) -> None:
+    async def _reserve(self, wanted: PreparedClaim) -> PreparedClaim:
+        """Enter the claim; as it stands in the checkpoint now, with what was begun for it."""
+        reserved: list[PreparedClaim] = []
+
+        def change(book: Book) -> Record | None:
+            reserved.append(resumed(wanted, book.get(wanted.uid)))
+            return _reserve(book, reserved[0])
+
         try:
-            await self._store.apply(lambda book: _reserve(book, wanted))
+            await self._store.apply(change)
         except DoubleUseError as error:
             asked = ClaimRef(wanted.namespace, wanted.name, wanted.uid)
             self._on_double_use(asked, str(error))
             raise
+        return reserved[0]
+
+    async def _find(self, uid: str) -> PreparedClaim | None:
+        found: list[PreparedClaim | None] = []
+        await self._store.apply(lambda book: found.append(book.get(uid)))
+        return found[0]
 
     @contextmanager
     def _presence(self, uid: str) -> Iterator[_Turn]:
@@ -131,6 +155,9 @@ def _reserve(book: Book, wanted: PreparedClaim) -> Record | None:
             f"claim {wanted} must wait: {reason}. It was allocated while still in use here, and is "
             "free again when the other claim's pods have ended on this node"
         )
+    reason = disagreement(wanted, book.rivals(wanted))
+    if reason is not None:
+        raise ClaimRefusedError(f"claim {wanted} cannot be used as configured: {reason}")
     held = book.get(wanted.uid)
     if held is not None and _done(held) == _done(wanted):
         return None

@@ -18,21 +18,22 @@ import grpc.aio
 import structlog
 
 from driver.model.errors import QuadrantError
-from driver.node import cdi
+from driver.node import cdi, lost
 from driver.node.card import Inventory
 from driver.node.cdifiles import CdiFiles
 from driver.node.claims import NodeFacts
-from driver.node.device import device, device_name
 from driver.node.errors import NodeError
 from driver.node.health.service import add_health
 from driver.node.health.start import start_ward
-from driver.node.inventories import inventory
+from driver.node.inventories import inventory, numbered
 from driver.node.link import Link
 from driver.node.prepare import Preparer
 from driver.node.recover import recover
 from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import ClaimWork, Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
+from driver.node.sharing.offered import cards_by_name
+from driver.node.sharing.start import start_sharing
 from driver.node.sockets import bind, clear_dead
 from driver.node.store import ClaimStore
 from driver.node.turn import Turn
@@ -85,14 +86,18 @@ class NodePlugin:
         settings.check()
         self._settings = settings
         found = cards or inventory(settings)
-        self._cards = found.cards()
         folder = Path(settings.data_dir())
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o750)
             self._boot = _BOOT_ID.read_text().strip()
+            self._inventory = numbered(settings, found, boot=self._boot)
+            self._cards = self._inventory.cards()
             self._files = CdiFiles(Path(settings.cdi_dir), settings.driver)
             self._store = ClaimStore(folder / "claims.journal")
             recover(self._store, self._files, boot=self._boot)
+            self._setup, self._offered = start_sharing(
+                settings, self._cards, self._store, boot=self._boot
+            )
             self._turn = Turn(folder, settings.pod_uid or secrets.token_hex(8))
         except OSError as error:
             raise NodeError(f"folders of the plugin cannot be used: {error}") from error
@@ -127,11 +132,12 @@ class NodePlugin:
         """Be part of the cluster: what prepares is linked, what there is gets published."""
         rest = await connect()
         from driver.node.cluster import NodeInCluster  # noqa: PLC0415  (see `driver.node.link`)
+        from driver.node.sharing.probe import published  # noqa: PLC0415
 
         node = NodeInCluster(rest, self._settings, may_publish=self._turn.mine)
         link.connect(node)
-        shareable = self._settings.shareable
-        node.board.devices([device(card, shareable=shareable) for card in self._cards])
+        node.board.devices(await published(rest, self._settings, self._offered))
+        node.board.taints(lost.SOURCE, lost.taints(self._cards, driver=self._settings.driver))
         self._ward.show_on(node.board)
         await node.run()
 
@@ -181,6 +187,7 @@ class NodePlugin:
         return Preparer(
             self._store,
             self._files,
+            self._setup,
             get_claim=link.get_claim,
             node=lambda: self._facts,
             on_double_use=link.report_use,
@@ -190,15 +197,20 @@ class NodePlugin:
         settings = self._settings
         vendor: dict[str, str] = {}
         if not settings.simulate:
-            uuids = [card.uuid for card in self._cards]
+            uuids = self._offered.uuids()
             skip = cdi.file_prefix(settings.driver)
             vendor = vendor_devices(settings.vendor_cdi_dirs, uuids, skip=skip)
         return NodeFacts(
             driver=settings.driver,
             pool=settings.node_name,
             boot=self._boot,
-            cards={device_name(card): card for card in self._cards},
+            cards=cards_by_name(self._offered),
+            parts=self._offered.parts,
             vendor_devices=vendor,
+            cuts_cards=self._offered.cuts_cards(),
+            mps_dir=settings.mps_dir,
+            hami_core_dir=settings.hami_core_dir,
+            hami_core_state=str(settings.data_dir() / "hami"),
         )
 
     async def _follow_vendor(self) -> None:

@@ -33,6 +33,13 @@ class NodeSettings(
     # Where cards come from; empty: "simulated" with `simulate`, else "nvml". Other packages bring
     # others (entry points of the group `quadrant.inventories`).
     inventory: str = ""
+    # Cards that can be cut into parts (MIG): "off" offers them whole, "static" the parts that
+    # somebody has made; "dynamic" makes parts for the claims that want them.
+    mig: Literal["off", "static", "dynamic"] = "off"
+    # Where the keeper of MPS daemons is told what is wanted (`quadrant mps`); empty: no MPS here.
+    mps_dir: str = ""
+    # Where libvgpu.so and ld.so.preload of HAMi-core are on the host; empty: nothing keeps limits.
+    hami_core_dir: str = ""
     # Several claims may hold one card, each with its part of memory and cores (KEP-5075).
     shareable: bool = True
     # None: in-cluster credentials, else KUBECONFIG, else the user's own file.
@@ -86,6 +93,8 @@ class NodeSettings(
             "pluginsDir": self.plugins_dir,
             "registryDir": self.registry_dir,
             "cdiDir": self.cdi_dir,
+            "mpsDir": self.mps_dir or "/",
+            "hamiCoreDir": self.hami_core_dir or "/",
         }
         for name, folder in folders.items():
             if not folder.startswith("/"):

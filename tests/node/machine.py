@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec import structs
+
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.cdi import AnswerDevice
 from driver.node.cdifiles import CdiFiles
@@ -12,6 +14,10 @@ from driver.node.faults import FaultPoint
 from driver.node.held import PreparedClaim
 from driver.node.prepare import Preparer
 from driver.node.recover import recover
+from driver.node.sharing.daemons import Daemons
+from driver.node.sharing.partitions import MigMode
+from driver.node.sharing.setup import CardSetup
+from driver.node.sharing.simulated import CardState, SimulatedControl
 from driver.node.store import ClaimStore
 from tests.node.builders import DRIVER, facts
 
@@ -25,6 +31,7 @@ class Machine:
 
     def __init__(self, folder: Path, claims: Iterable[ResourceClaim] = ()) -> None:
         self.claims = {claim.metadata.name: claim for claim in claims}
+        self.folder = folder
         self.cdi = folder / "cdi"
         self.journal = folder / "claims.journal"
         self.double_uses: list[ClaimRef] = []
@@ -36,12 +43,25 @@ class Machine:
     def start(self) -> "Machine":
         """A new process on what the last one left."""
         self.fault = None
+        self.control = SimulatedControl(
+            self.facts().cards.values(), self.folder / "simulated", boot=self.facts().boot
+        )
         self.store = ClaimStore(self.journal, reach=self._reach)
         self.files = CdiFiles(self.cdi, DRIVER, reach=self._reach)
         recover(self.store, self.files, boot=self.facts().boot)
+        self.setup = CardSetup(
+            self.store,
+            self.control,
+            folder=self.folder,
+            boot=self.facts().boot,
+            daemons=Daemons(None),
+            reach=self._reach,
+        )
+        self.setup.recover()
         self.preparer = Preparer(
             self.store,
             self.files,
+            self.setup,
             get_claim=self._get_claim,
             node=self.facts,
             on_double_use=lambda claim, _: self.double_uses.append(claim),
@@ -63,7 +83,7 @@ class Machine:
 
     def facts(self) -> NodeFacts:
         """What the node knows of itself."""
-        return facts(boot=f"boot-{self.boot}")
+        return facts(boot=f"boot-{self.boot}", cut=MigMode.DYNAMIC)
 
     async def prepare(self, asked: ClaimRef) -> tuple[AnswerDevice, ...]:
         """As the kubelet asks."""
@@ -72,6 +92,12 @@ class Machine:
     async def unprepare(self, asked: ClaimRef) -> None:
         """As the kubelet asks."""
         await self.preparer.unprepare(asked)
+
+    def settings(self) -> dict[int, CardState]:
+        """What the cards are set to, by index, as far as they are not as a reboot leaves them."""
+        states = {c.index: self.control.state(c.uuid) for c in self.facts().cards.values()}
+        plain = CardState(boot=self.facts().boot)
+        return {i: s for i, s in states.items() if structs.replace(s, mig=False) != plain}
 
     def book(self) -> dict[str, PreparedClaim]:
         """What the checkpoint holds, read anew from the disk."""

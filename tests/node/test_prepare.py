@@ -1,16 +1,19 @@
 """Preparing and unpreparing: in any order, any number of times, through crashes and reboots."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driver.model.gpuconfig import Interval
 from driver.node.checkpoint import drop, put
+from driver.node.device import device_name
 from driver.node.errors import ClaimRefusedError, DoubleUseError, StorageError
 from driver.node.faults import FaultPoint
-from driver.node.held import conflict
+from driver.node.held import HeldDevice, PreparedClaim, conflict
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import CrashError, Machine
 
@@ -209,7 +212,7 @@ async def _go_through(node: Machine, steps: list[tuple[str, int, FaultPoint | No
         _check(node)
     for number in range(len(CLAIMS)):
         await node.unprepare(ref(number))
-    assert (node.book(), node.cdi_files()) == ({}, set())
+    assert (node.book(), node.cdi_files(), node.settings()) == ({}, set(), {})
     node.stop()
 
 
@@ -233,13 +236,53 @@ def _check(node: Machine) -> None:
     assert all(conflict(held, book.values()) is None for held in book.values())
     done = {uid for uid, held in book.items() if held.phase == "done"}
     assert done <= node.cdi_files() <= set(book)
+    assert _parts_of_done(node) <= _parts_there(node) <= _parts_begun(node)
+    for index, state in node.settings().items():
+        wanted = {
+            device.sharing.interval
+            for held in book.values()
+            for device in held.devices
+            if device.index == index and device.sharing and held.boot == node.facts().boot
+        }
+        assert state.interval in {*wanted, Interval.DEFAULT}
+
+
+Parts = set[tuple[str, str]]
+
+
+def _parts_there(node: Machine) -> Parts:
+    return {
+        (device_name(card), f"{one.profile}@{one.start}")
+        for card in node.facts().cards.values()
+        for one in node.control.instances(card.uuid)
+    }
+
+
+def _parts_of_done(node: Machine) -> Parts:
+    return _parts(node, lambda held, device: held.phase == "done" and bool(device.uuid))
+
+
+def _parts_begun(node: Machine) -> Parts:
+    return _parts(
+        node, lambda _held, device: device.partition is not None and device.partition.begun
+    )
+
+
+def _parts(node: Machine, counts: Callable[[PreparedClaim, HeldDevice], bool]) -> Parts:
+    return {
+        (f"gpu-{device.index}", f"{device.partition.profile}@{device.partition.start}")
+        for held in node.book().values()
+        for device in held.devices
+        if device.partition and held.boot == node.facts().boot and counts(held, device)
+    }
 
 
 async def test_every_fault_point_is_passed(tmp_path: Path) -> None:
     """The list of fault points is the code's own: one that nothing reaches tests nothing."""
     node = Machine(tmp_path, CLAIMS).start()
-    await node.prepare(ref(0))
-    await node.unprepare(ref(0))
+    for number in (0, 7):
+        await node.prepare(ref(number))
+        await node.unprepare(ref(number))
     for _ in range(300):
         node.store.locked(lambda _: put(prepared(1)))
     node.store.locked(lambda _: drop(UIDS[1]))

@@ -46,13 +46,18 @@ def instances(handle: object) -> tuple[MigInstance, ...]:
     return tuple(found)
 
 
+def profile_name(info: pynvml.c_nvmlGpuInstanceProfileInfo_v2_t) -> str:
+    """What a profile is called: "1g.10gb"."""
+    return text(info.name).removeprefix(_BEFORE_PROFILE)
+
+
 def _profile(handle: object, number: int) -> MigProfile | None:
     info = pynvml.nvmlDeviceGetGpuInstanceProfileInfoV(handle, number)
     places = _places(handle, info.id)
     if not places:
         return None
     return MigProfile(
-        name=text(info.name).removeprefix(_BEFORE_PROFILE),
+        name=profile_name(info),
         size=places[0].size,
         starts=tuple(place.start for place in places),
         memory=info.memorySizeMB * MIB,

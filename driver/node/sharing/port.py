@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from driver.model.gpuconfig import Interval
-from driver.node.mig import MigInstance, MigProfile
+from driver.node.mig import MigInstance
 
 
 class ComputeMode(StrEnum):
@@ -45,8 +45,12 @@ class CardControl(Protocol):
         """The partitions that the card has now; none when it is not in MIG mode."""
         ...
 
-    def create_instance(self, uuid: str, profile: MigProfile, start: int) -> MigInstance:
-        """Make a partition: GPU instance and compute instance; nothing is left when it fails."""
+    def create_instance(self, uuid: str, profile: str, start: int) -> MigInstance:
+        """Make a partition of this profile, by its name, from this memory slice on.
+
+        That is a GPU instance and the compute instance that fills it; nothing is left when it
+        fails.
+        """
         ...
 
     def destroy_instance(self, uuid: str, instance: str) -> None:

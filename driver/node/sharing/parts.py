@@ -1,0 +1,187 @@
+"""Parts of a card, made for the claims that have them and removed after them (dynamic MIG).
+
+What is ours is known at every moment: the checkpoint says which part a claim has begun before it
+is made, and a file of its own bears witness to every one that was made. Parts that somebody else
+has made are never touched.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+from msgspec import structs
+
+from driver.node.errors import HardwareError, StorageError
+from driver.node.faults import FaultPoint, Reach, pass_by
+from driver.node.files import replace_file
+from driver.node.held import HeldDevice, Partition, PreparedClaim, takes
+from driver.node.mig import MigInstance
+from driver.node.sharing.port import CardControl
+
+# Writes the claim as it is now into the checkpoint, durable.
+Note = Callable[[PreparedClaim], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
+
+
+def made_parts(claim: PreparedClaim, card: str) -> list[HeldDevice]:
+    """The parts of a card that are made for this claim."""
+    return [d for d in takes(claim) if d.partition and d.partition.made and d.card() == card]
+
+
+class Parts:
+    """Makes and removes parts; the caller holds the card's lock."""
+
+    def __init__(
+        self, control: CardControl, folder: Path, *, boot: str, reach: Reach = pass_by
+    ) -> None:
+        self._control = control
+        self._folder = folder
+        self._boot = boot
+        self._reach = reach
+        folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+
+    async def make(self, claim: PreparedClaim, card: str, note: Note) -> PreparedClaim:
+        """Have all parts of the card there that the claim holds; the claim, with their UUIDs.
+
+        Raises `HardwareError` when something is in the way, or the card does not do it.
+        """
+        there = await asyncio.to_thread(self._ready, card)
+        for device in made_parts(claim, card):
+            claim, found = await self._one(claim, device, there, note)
+            there = (*there, found)
+        return claim
+
+    async def remove(self, claim: PreparedClaim, card: str) -> None:
+        """Have none of the card's parts there that were made, or begun, for the claim."""
+        for device in made_parts(claim, card):
+            await asyncio.to_thread(self._remove, device)
+
+    async def join(self, card: str) -> None:
+        """Have the card whole; raises `HardwareError` when parts of it are there."""
+        await asyncio.to_thread(self._join, card)
+
+    def made(self) -> frozenset[str]:
+        """The UUIDs of the parts that were made here in this boot, and not removed.
+
+        Parts do not survive a reboot; what has such a UUID afterwards is somebody else's.
+        """
+        for path in self._folder.iterdir():
+            if _boot_and_card(path)[0] != self._boot:
+                path.unlink(missing_ok=True)
+        return frozenset(path.name for path in self._folder.iterdir())
+
+    def orphans(self, claims: Iterable[PreparedClaim]) -> tuple[tuple[str, str], ...]:
+        """Card and UUID of the parts that were made here and that no claim has any more."""
+        held = {device.uuid for claim in claims for device in claim.devices}
+        gone = sorted(self.made() - held)
+        return tuple((_boot_and_card(self._folder / uuid)[1], uuid) for uuid in gone)
+
+    def clear(self, card: str, uuid: str) -> None:
+        """Remove an orphan; one that is still in use stays, and is logged."""
+        try:
+            self._control.destroy_instance(card, uuid)
+        except HardwareError as error:
+            log.warning("partition that no claim has not removed", error=str(error))
+            return
+        self._forget(uuid)
+        log.info("removed a partition that no claim has", card=card, partition=uuid)
+
+    async def _one(
+        self, claim: PreparedClaim, device: HeldDevice, there: tuple[MigInstance, ...], note: Note
+    ) -> tuple[PreparedClaim, MigInstance]:
+        found = _own(device, there)
+        if found is None:
+            _require_room(device, there)
+            claim = _with(claim, device, uuid="")
+            await note(claim)
+            self._reach(FaultPoint.PART_BEGUN)
+            found = await asyncio.to_thread(self._create, device)
+        await asyncio.to_thread(self._witness, device.card(), found.uuid)
+        return _with(claim, device, uuid=found.uuid), found
+
+    def _ready(self, card: str) -> tuple[MigInstance, ...]:
+        if not self._control.mig_enabled(card):
+            self._control.set_mig(card, enabled=True)
+        return self._control.instances(card)
+
+    def _create(self, device: HeldDevice) -> MigInstance:
+        place = _place(device)
+        made = self._control.create_instance(place.parent, place.profile, place.start)
+        self._reach(FaultPoint.PART_MADE)
+        return made
+
+    def _witness(self, card: str, uuid: str) -> None:
+        path, content = self._folder / uuid, f"{self._boot} {card}".encode()
+        try:
+            if not path.exists() or path.read_bytes() != content:
+                replace_file(path, content)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error}") from error
+
+    def _remove(self, device: HeldDevice) -> None:
+        place = _place(device)
+        if not place.begun or not self._control.mig_enabled(place.parent):
+            return
+        found = _own(device, self._control.instances(place.parent))
+        if found is not None:
+            self._control.destroy_instance(place.parent, found.uuid)
+            self._reach(FaultPoint.PART_REMOVED)
+            self._forget(found.uuid)
+
+    def _join(self, card: str) -> None:
+        if not self._control.mig_enabled(card):
+            return
+        there = self._control.instances(card)
+        if there:
+            names = ", ".join(f"{one.profile} ({one.uuid})" for one in there)
+            raise HardwareError(
+                f"card {card} is wanted whole, but is cut into {names}, which no claim has: remove "
+                "them with nvidia-smi mig, or run the plugin with mig=static"
+            )
+        self._control.set_mig(card, enabled=False)
+
+    def _forget(self, uuid: str) -> None:
+        with suppress(OSError):
+            (self._folder / uuid).unlink(missing_ok=True)
+
+
+def _boot_and_card(path: Path) -> tuple[str, str]:
+    boot, _, card = path.read_text().partition(" ")
+    return boot, card
+
+
+def _place(device: HeldDevice) -> Partition:
+    if device.partition is None:
+        raise HardwareError(f"{device.device} is no part of a card")
+    return device.partition
+
+
+def _own(device: HeldDevice, there: Iterable[MigInstance]) -> MigInstance | None:
+    """The part that was made for this device, also when its UUID could not be written down."""
+    place = _place(device)
+    for one in there:
+        same_place = (one.profile, one.start) == (place.profile, place.start)
+        if place.begun and same_place and device.uuid in ("", one.uuid):
+            return one
+    return None
+
+
+def _require_room(device: HeldDevice, there: Iterable[MigInstance]) -> None:
+    place = _place(device)
+    for one in there:
+        if one.start < place.start + place.size and place.start < one.start + one.size:
+            raise HardwareError(
+                f"{device.device} cannot be made: partition {one.profile} at {one.start} "
+                f"({one.uuid}) is in its place, which this plugin has not made for a claim; remove "
+                "it with nvidia-smi mig, or run the plugin with mig=static"
+            )
+
+
+def _with(claim: PreparedClaim, device: HeldDevice, *, uuid: str) -> PreparedClaim:
+    partition = structs.replace(_place(device), begun=True)
+    changed = structs.replace(device, partition=partition, uuid=uuid)
+    devices = tuple(changed if one.device == device.device else one for one in claim.devices)
+    return structs.replace(claim, devices=devices)

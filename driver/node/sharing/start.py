@@ -1,0 +1,55 @@
+"""How sharing is put together at the start of the plugin, and which control its cards have."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from driver.node.card import Card
+from driver.node.inventories import NVML, SIMULATED, chosen
+from driver.node.settings import NodeSettings
+from driver.node.sharing.daemons import Daemons
+from driver.node.sharing.fixed import FixedCards
+from driver.node.sharing.offered import ADVISORY, BY_HAMI_CORE, Offered, offered
+from driver.node.sharing.partitions import MigMode
+from driver.node.sharing.port import CardControl
+from driver.node.sharing.setup import CardSetup
+from driver.node.sharing.simulated import SimulatedControl
+from driver.node.store import ClaimStore
+
+
+def start_sharing(
+    settings: NodeSettings, cards: Sequence[Card], store: ClaimStore, *, boot: str
+) -> tuple[CardSetup, Offered]:
+    """What sets cards up, and what the node offers of them; nothing of dead claims is left.
+
+    Blocking. Raises `OSError` when the folders cannot be used.
+    """
+    folder = Path(settings.data_dir())
+    setup = CardSetup(
+        store,
+        control(settings, cards, boot=boot),
+        folder=folder,
+        boot=boot,
+        daemons=Daemons(Path(settings.mps_dir) if settings.mps_dir else None),
+    )
+    held, ours = setup.recover()
+    limits = BY_HAMI_CORE if settings.hami_core_dir else ADVISORY
+    return setup, offered(
+        cards,
+        mig=MigMode(settings.mig),
+        shareable=settings.shareable,
+        limits=limits,
+        held=held,
+        ours=ours,
+    )
+
+
+def control(settings: NodeSettings, cards: Sequence[Card], *, boot: str) -> CardControl:
+    """What changes the settings of this node's cards."""
+    kind = chosen(settings)
+    if kind == SIMULATED:
+        return SimulatedControl(cards, Path(settings.data_dir()) / "simulated", boot=boot)
+    if kind == NVML:
+        from driver.node.nvidia.control import NvmlControl  # noqa: PLC0415  (an optional dependency)
+
+        return NvmlControl()
+    return FixedCards(kind)
