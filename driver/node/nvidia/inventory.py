@@ -8,7 +8,9 @@ import pynvml
 
 from driver.node import sysfs
 from driver.node.card import Card
+from driver.node.health.port import HealthSource
 from driver.node.nvidia import links, mig, nvlink, pci
+from driver.node.nvidia.events import NvmlHealth
 from driver.node.nvidia.library import Questions, opened, text
 from driver.node.nvidia.nvlink import Links
 from driver.node.settings import NodeSettings
@@ -77,6 +79,10 @@ class NvmlInventory:
             )
             for card, _ in read
         )
+
+    def health(self, cards: tuple[Card, ...]) -> HealthSource:
+        """As `WatchedInventory.health`."""
+        return NvmlHealth(cards)
 
     def _card(self, index: int) -> tuple[Card, Links]:
         try:

@@ -54,6 +54,32 @@ int nvmlDeviceGetRemappedRows(card_t *card, unsigned *corrected, unsigned *uncor
   return NVML_SUCCESS;
 }
 
+typedef struct {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int value_type, result;
+  union {
+    unsigned ui;
+    unsigned long long ull;
+  } value;
+} field_value_t;
+
+enum { FIELD_RECOVERY_ACTION = 230 };
+
+/* The file "recovery": what the card needs. Without it, the driver is too old to say. */
+int nvmlDeviceGetFieldValues(card_t *card, int count, field_value_t *values) {
+  CHECK(card);
+  for (int i = 0; i < count; i++) {
+    long number = 0;
+    int is_known = values[i].field == FIELD_RECOVERY_ACTION &&
+                   state_numbers(card, "recovery", &number, 1) == 1;
+    values[i].result = is_known ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+    values[i].value.ull = 0;
+    values[i].value.ui = (unsigned)number;
+  }
+  return NVML_SUCCESS;
+}
+
 /* NVML has no call for it: the stand-in for nvidia-smi uses this. 0 is the default of a card. */
 int fake_set_timeslice(card_t *card, unsigned interval) {
   CHECK(card);
