@@ -226,11 +226,16 @@ def rejections(verdicts: Verdicts) -> Iterator[NodeRejection]:
         yield NodeRejection(reason, len(nodes), example, remedy)
 
 
+def ending_pods(node: str) -> str:
+    """What helps where a node would do if nothing of it were in use."""
+    return f"end pods on node {node} that have devices"
+
+
 def _remedy(verdicts: Verdicts, nodes: list[tuple[str, Misfit]]) -> tuple[str, str]:
     """An example, with what would help if only that is in the way."""
     for name, misfit in islice(nodes, _TRIED_REMEDIES):
         if misfit.devices and verdicts.fits_when_empty(name):
-            return name, f"end pods on node {name} that have devices"
+            return name, ending_pods(name)
         if misfit.remedy and verdicts.devices_fit(name):
             return name, misfit.remedy
     return nodes[0][0], ""

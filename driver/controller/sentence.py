@@ -8,6 +8,11 @@ from driver.model.ids import DeviceId
 
 # Terms and reasons beyond these would not fit into one line.
 _MOST = 3
+# Where not even a node on which nothing is in use would do.
+NOTHING_HELPS = (
+    "no node that was looked at could serve it even if nothing were in use: ask for less, for "
+    "other devices, or add a node that has them"
+)
 
 
 def told(devices: Iterable[DeviceId], explanation: Explanation) -> str:
@@ -21,7 +26,14 @@ def told(devices: Iterable[DeviceId], explanation: Explanation) -> str:
         f"{item.count} device{'s' if item.count > 1 else ''} no candidate: {item.reason}"
         for item in explanation.rejections[:_MOST]
     ]
+    if explanation.stopped_after:
+        parts.append(bound_told(explanation.stopped_after))
     return "; ".join(parts)
+
+
+def bound_told(steps: int) -> str:
+    """That not every choice was looked at."""
+    return f"the search stopped at its bound of {steps} steps: a better choice may exist"
 
 
 def node_told(plan: Plan) -> str:
@@ -46,8 +58,8 @@ def nowhere_told(plan: Plan) -> str:
         f"{item.count} node{'s' if item.count > 1 else ''}: {item.reason} (such as {item.example})"
         for item in plan.rejections[:_MOST]
     ]
-    remedy = next((item.remedy for item in plan.rejections if item.remedy), "")
-    parts += [f"what would help: {remedy}"] if remedy else []
+    remedy = next((item.remedy for item in plan.rejections if item.remedy), NOTHING_HELPS)
+    parts += [f"what would help: {remedy}"] if parts else []
     return (
         f"{plan.why}, so that it is left to the scheduler: {'; '.join(parts) or 'no node is known'}"
     )

@@ -208,5 +208,7 @@ class Verdicts:
 
 def _lack(outcome: Unsatisfiable) -> str:
     """What the devices lack, without the names of those at hand: many nodes share a reason."""
+    if outcome.truncated:
+        return outcome.reason()
     reasons = dict.fromkeys(one.reason for one in outcome.rejections)
     return "; ".join(reasons) or outcome.reason()

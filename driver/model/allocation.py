@@ -74,9 +74,14 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why these devices: what they scored, what came next, what was out of the question."""
+    """Why these devices: what they scored, what came next, what was out of the question.
+
+    `stopped_after` is how many steps the search took where it stopped at its bound: the devices are
+    the best that were found until then. 0: it went through all choices.
+    """
 
     policy: str = "first-fit"
     score: Score = Score()
     runners_up: tuple[RunnerUp, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    stopped_after: int = 0

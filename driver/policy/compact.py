@@ -15,7 +15,8 @@ class CompactDevices:
     """The GPU axis: the fullest device; whole devices from one group, the one with least to lose.
 
     Score = mean percent that the chosen devices are full with the choice
-    - 0.001 for each NVLink group beyond the first from which free devices are taken
+    - 0.001 for each NVLink group beyond the first from which free devices are taken, where a group
+      has more than one device at all
     - 0.0001 for each group that was all free and is so no longer, unless it is taken whole
     - 0.000001 for each free device left in the groups that free devices are taken from.
     """
@@ -32,6 +33,9 @@ class CompactDevices:
             if view.devices[index].free:
                 group = groups.of[index]
                 opened[group] = opened.get(group, 0) + 1
+        # Without links there are no groups to split: each device would be one.
+        linked = len(groups.size) < len(groups.of)
+        split = len(opened) - 1 if linked and opened else 0
         broken = left = 0
         for group, count in opened.items():
             free = groups.free[group]
@@ -40,7 +44,7 @@ class CompactDevices:
         return Score(
             (
                 Term("fullness of the chosen devices", _mean_percent(full, choice)),
-                Term("NVLink groups split", _SPLIT * max(0, len(opened) - 1)),
+                Term("NVLink groups split", _SPLIT * split),
                 Term("whole NVLink groups broken", _BROKEN * broken),
                 Term("free devices left in the group", _LEFT * left),
             )

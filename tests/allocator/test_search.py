@@ -78,6 +78,7 @@ def test_a_search_stops_at_its_bound_and_says_so() -> None:
     outcome = allocate(problem([slice_of(*unlike)], asked), objective=COMPACT, max_steps=50)
     assert isinstance(outcome, Allocated)
     assert outcome.truncated
+    assert outcome.explanation.stopped_after == 50
     assert outcome.steps <= 100
     assert len(chosen(outcome)) == 6
 

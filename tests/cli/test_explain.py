@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from driver.allocator.allocate import BEST_FIT_STEPS, FIRST_FIT_STEPS
 from driver.cli.explain import look
 from driver.cli.explanation.account import account
 from driver.cli.explanation.report import Account
@@ -19,7 +20,7 @@ from driver.kube.rest import Rest
 from driver.model import names
 from driver.wire.encode import builtins
 from tests.cli.listings import held, listing, running, waiting
-from tests.controller.commits import gpu, request
+from tests.controller.commits import DRIVER, gpu, request
 from tests.controller.placements import modes, node, pod
 from tests.kube.apiserver import ApiServer
 from tests.kube.objects import Refusal
@@ -126,6 +127,32 @@ def test_tie_breakers_and_weights_are_shown() -> None:
     assert f"weights memory=3 (annotation {names.SCORING_WEIGHTS} of pod ns/p)" in shown(found)
 
 
+def test_a_search_that_stopped_at_its_bound_says_so() -> None:
+    """Eight of sixteen cards of which hardly two are linked alike: more sets than steps."""
+    unlike = [gpu(index, nvlinkGroup=f"g{index % 5}") for index in range(16)]
+    for index, one in enumerate(unlike):
+        one["attributes"][names.NUMA_NODE] = {"int": index // 2}
+    cards = {"a": unlike}
+    found = explained(listing(waiting("c", request(count=8)), pod("p", "c"), cards=cards), "pod/p")
+    assert found.devices is not None
+    assert found.devices.chosen is not None
+    assert found.devices.stopped_after == BEST_FIT_STEPS
+    assert f"stopped at its bound of {BEST_FIT_STEPS} steps" in shown(found)
+
+
+def test_first_fit_that_found_nothing_within_its_bound_says_so() -> None:
+    """Not fitting and not knowing are different answers, also at the end of the line."""
+    cards = {"a": [gpu(index, group=f"g{index // 2}") for index in range(34)]}
+    apart = {"distinctAttribute": f"{DRIVER}/group"}
+    asked = waiting("c", request(count=18), constraints=[apart])
+    found = explained(listing(asked, pod("p", "c"), cards=cards), "pod/p")
+    assert found.devices is not None
+    (rejected,) = found.devices.rejected
+    assert rejected.reason == f"no set of devices was found within {FIRST_FIT_STEPS} steps"
+    assert found.node is not None
+    assert [one.reason for one in found.node.rejected] == [rejected.reason]
+
+
 def test_a_node_policy_of_none_leaves_the_node_open() -> None:
     """All nodes that fit are told, none is chosen."""
     said = modes("none", "compact")
@@ -133,6 +160,8 @@ def test_a_node_policy_of_none_leaves_the_node_open() -> None:
     assert found.node is not None
     assert found.node.chosen is None
     assert [one.names for one in found.node.runners_up] == [("a10g",), ("t4",)]
+    node_axis = shown(found).partition("NODE by none")[2].partition("DEVICES")[0]
+    assert "nothing is scored: the choice is left to the scheduler" in node_axis
 
 
 def test_nominated_pods_count() -> None:
@@ -231,5 +260,6 @@ def test_the_json_is_an_interface() -> None:
     ]  # fmt: skip
     assert list(document["node"]) == [
         "policy", "policyFrom", "weights", "weightsFrom", "chosen", "runnersUp", "rejected",
+        "stoppedAfter",
     ]  # fmt: skip
     assert list(document["node"]["chosen"]) == ["names", "scores", "behind"]

@@ -84,9 +84,10 @@ def test_pods_with_one_reason_stand_together(
     """Fourteen times the same sentence would hide all others."""
     shown = quadrant("simulate", "-f", INVENTORY, "-f", CLASS, "-f", file(SHARES)).stdout
     assert "PENDING (14 of 34 pods)" in shown
-    after = shown.split("PENDING (14 of 34 pods)\n")[1].splitlines()
-    assert len(after) == 1
-    assert " and 11 more: t4: " in after[0]
+    reason, *remedies = shown.split("PENDING (14 of 34 pods)\n")[1].splitlines()
+    assert " and 11 more: t4: " in reason
+    assert len(remedies) == 1
+    assert remedies[0].startswith("  what would make it fit: end pods on node a10g that have")
 
 
 def test_a_pod_that_names_its_node_gets_no_devices(
@@ -109,7 +110,11 @@ def test_policy_none_leaves_the_schedulers_choice(
     none = "{quadrant.dev/node-policy: none, quadrant.dev/gpu-policy: none}"
     (placement,) = _report(quadrant, INVENTORY, EXTENDED, file(_pod(none)))["placements"]
     assert (placement["node"], placement["devices"][0]["index"]) == ("t4", 0)
-    assert placement["why"] == []
+    said = "is none (annotation quadrant.dev/{}-policy of pod default/one)"
+    assert placement["why"] == [
+        f"its node is left to the scheduler: the node policy {said.format('node')}",
+        f"t4/gpu-0 by the scheduler: the GPU policy {said.format('gpu')}",
+    ]
 
 
 def test_a_claim_shared_by_two_pods(quadrant: Quadrant) -> None:
@@ -169,10 +174,31 @@ def test_the_node_selector_decides_before_any_score(
 def test_a_pod_that_no_node_can_hold_says_why(
     quadrant: Quadrant, file: Callable[[str], Path]
 ) -> None:
-    """Nine cards are on no node."""
+    """Nine cards are on no node, so that ending pods would not help."""
     (pending,) = _report(quadrant, INVENTORY, EXTENDED, file(_pod(count=9)))["pending"]
     assert "t4" in pending["reason"]
     assert "a10g" in pending["reason"]
+    (remedy,) = pending["wouldFit"]
+    assert "even if nothing were in use" in remedy
+
+
+def test_what_would_make_a_pod_fit(quadrant: Quadrant, file: Callable[[str], Path]) -> None:
+    """The pods that hold the cards, by name; a claim that does not exist is no matter of cards."""
+    first, second = _pod(count=4), _pod(count=4).replace("name: one", "name: two")
+    inventory = (
+        "{apiVersion: quadrant.dev/v1alpha1, kind: Inventory, nodes: [{name: n, gpus: 4xT4}]}"
+    )
+    waits = (
+        _pod()
+        .replace("name: one", "name: claimless")
+        .replace(
+            "  containers:", "  resourceClaims: [{name: c, resourceClaimName: gone}]\n  containers:"
+        )
+    )
+    files = file(f"{inventory}\n---\n{first}\n---\n{second}\n---\n{waits}")
+    two, claimless = _report(quadrant, EXTENDED, files)["pending"]
+    assert two["wouldFit"] == ["end pods on node n that have devices: pod default/one"]
+    assert claimless["wouldFit"] == []
 
 
 def test_tainted_and_full_nodes_are_left_out(
@@ -200,18 +226,28 @@ spec:
 def test_a_pod_that_asks_for_no_card_is_told(
     quadrant: Quadrant, file: Callable[[str], Path]
 ) -> None:
-    """A misspelt resource is placed anywhere, without a card: that must not go unseen."""
+    """A misspelt field is placed anywhere, without a card: that must not go unseen."""
     pod = """
 apiVersion: v1
 kind: Pod
 metadata: {name: typo}
 spec:
-  containers: [{name: main, resources: {limits: {nvidia.com/gpus: 1}}}]
+  containers: [{name: main, resources: {limit: {nvidia.com/gpu: 1}}}]
 """
     report = _report(quadrant, TWO_BY_TWO / "inventory.yaml", file(pod))
     assert report["warnings"] == [
         "pod typo asks for no card of this driver; a misspelt field looks the same"
     ]
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpus", "amd.com/gpu"])
+def test_a_node_has_no_resource_that_nobody_gave_it(
+    quadrant: Quadrant, file: Callable[[str], Path], resource: str
+) -> None:
+    """CPU and memory are enough where nothing is said of them; of other things there is none."""
+    pod = _pod().replace("nvidia.com/gpu: 1", f"cpu: 64, memory: 1Ti, {resource}: 1")
+    (pending,) = _report(quadrant, INVENTORY, EXTENDED, file(pod))["pending"]
+    assert pending["reason"] == f"t4, a10g: too little {resource} is left"
 
 
 def test_what_placement_does_not_depend_on_is_counted(

@@ -2,7 +2,7 @@
 
 from driver.controller.planner import NodeRejection, NodeScore, Plan
 from driver.controller.policies import Setting, Source
-from driver.controller.sentence import node_told, told
+from driver.controller.sentence import NOTHING_HELPS, node_told, nowhere_told, told
 from driver.model.allocation import Explanation, Rejection, RunnerUp, Score, Term
 from driver.model.ids import DeviceId
 
@@ -51,6 +51,27 @@ def test_the_smallest_distance_is_no_tie() -> None:
     )
     assert told([A], explanation) == (
         "n/gpu-0 by p, score 100 (a 100, left -0.000004); next n/gpu-2, 0.000001 behind"
+    )
+
+
+def test_the_bound_of_the_search_is_told() -> None:
+    """Who reads the Event has to know that not everything was looked at."""
+    explanation = Explanation(policy="p", stopped_after=5000)
+    assert told([A], explanation) == (
+        "n/gpu-0 by p; the search stopped at its bound of 5000 steps: a better choice may exist"
+    )
+
+
+def test_where_nothing_helps_that_is_told() -> None:
+    """Every sentence on a pod that fits nowhere says what would make it fit."""
+    plan = Plan(
+        why="no node fits",
+        fits_nowhere=True,
+        rejections=(NodeRejection("not selected", 2, "n1"),),
+    )
+    assert nowhere_told(plan) == (
+        "no node fits, so that it is left to the scheduler: 2 nodes: not selected (such as n1); "
+        f"what would help: {NOTHING_HELPS}"
     )
 
 

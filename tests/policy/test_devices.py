@@ -92,3 +92,19 @@ def test_a_later_policy_breaks_the_ties_of_an_earlier_one() -> None:
     assert both is not None
     assert compact.rank(view, take(0, 1)) == compact.rank(view, take(2, 3))
     assert both.rank(view, take(0, 1)) < both.rank(view, take(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("view", "points"),
+    [
+        pytest.param(node(whole(0), whole(1)), 0, id="no links at all"),
+        pytest.param(node(whole(0, group="a"), whole(1, group="b")), 0, id="groups of one"),
+        pytest.param(node(*(whole(i, group=g) for i, g in enumerate("abb"))), -0.001, id="groups"),
+    ],
+)
+def test_groups_are_split_only_where_there_are_groups(view: NodeView, points: float) -> None:
+    """A term that counts something must not speak of what the node does not have."""
+    scoring = objective("compact")
+    assert scoring is not None
+    terms = {term.name: term.points for term in scoring.score(view, take(0, 1)).terms}
+    assert terms["NVLink groups split"] == points

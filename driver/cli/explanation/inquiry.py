@@ -64,6 +64,11 @@ class Inquiry:
                 return name
         return None
 
+    def fits_when_empty(self) -> str | None:
+        """A node that would do if nobody used its devices; None where there is none."""
+        lacking = (name for name, misfit in self._verdicts.misfits() if misfit.devices)
+        return next(filter(self._verdicts.fits_when_empty, lacking), None)
+
     def node_axis(self) -> Axis:
         """The choice of the node. Where the policy is none, all nodes that fit are runners-up."""
         policy, chosen = self._asked.question.node_policy, self.best_node()
@@ -106,6 +111,7 @@ class Inquiry:
                 option(_names(devices), scored, one, score) for devices, one in others[:_RUNNERS_UP]
             ),
             rejected=tuple(_rejected(_rejections_of(outcome))),
+            stopped_after=_stopped_after(outcome),
         )
 
     def _search(self, node: str) -> Allocated | Unsatisfiable | AllocationError:
@@ -195,8 +201,14 @@ def _rejections_of(
     if isinstance(outcome, AllocationError):
         return (Rejection(f"allocation stops with an error: {outcome}", 1),)
     if isinstance(outcome, Unsatisfiable):
+        if outcome.truncated:
+            return (Rejection(outcome.reason(), 1),)
         return outcome.rejections or (Rejection(outcome.reason(), 1),)
     return outcome.explanation.rejections
+
+
+def _stopped_after(outcome: Allocated | Unsatisfiable | AllocationError) -> int:
+    return outcome.explanation.stopped_after if isinstance(outcome, Allocated) else 0
 
 
 def _rejected(found: Iterator[Rejection] | tuple[Rejection, ...]) -> Iterator[Rejected]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from driver.cli.explanation.inquiry import Inquiry
 from driver.controller.cluster import Cluster
+from driver.controller.planner import ending_pods
 from driver.model.resourceclaim import ResourceClaim
 
 _FEW = 3
@@ -22,13 +23,17 @@ def remedies(inquiry: Inquiry, cluster: Cluster) -> tuple[str, ...]:
         return tuple(found)
     if not cluster.nodes:
         return ("add a node with devices: there is no node at all",)
-    return (_NOT_EVEN_EMPTY,)
+    # For each reason only some nodes were tried; here all are, before anything is said of all.
+    empty = inquiry.fits_when_empty()
+    if empty is None:
+        return (_NOT_EVEN_EMPTY,)
+    return (_with_holders(ending_pods(empty), empty, cluster),)
 
 
 def _with_holders(remedy: str, node: str, cluster: Cluster) -> str:
     """The remedy with the claims that hold the node's devices, where that is what it is about."""
     held = sorted(_holders(cluster, node))
-    if not held or not remedy.startswith("end pods"):
+    if not held or remedy != ending_pods(node):
         return remedy
     more = f" and {len(held) - _FEW} more" if len(held) > _FEW else ""
     return f"{remedy}: {', '.join(held[:_FEW])}{more}"

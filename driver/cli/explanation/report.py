@@ -52,6 +52,7 @@ class Axis(_Reported, frozen=True, kw_only=True):
     """One of the two choices, of the node or of devices on it.
 
     `chosen` is None where nothing fits, or where the policy leaves it to the scheduler.
+    `stopped_after`: the search for devices stopped at its bound of so many steps; 0: it did not.
     """
 
     policy: str
@@ -61,6 +62,7 @@ class Axis(_Reported, frozen=True, kw_only=True):
     chosen: Option | None = None
     runners_up: tuple[Option, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    stopped_after: int = 0
 
 
 class Recorded(_Reported, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from driver.cli.explanation.report import Account, Axis, Option
+from driver.controller.sentence import bound_told
+from driver.policy.registry import NONE
 
 _DIGITS = 6
 
@@ -57,6 +59,10 @@ def _axis(axis: Axis, things: str) -> Iterator[str]:
         number = f"{rejection.count} {things}{'' if rejection.count == 1 else 's'}"
         example = f" (such as {rejection.example})" if rejection.example else ""
         yield f"  {'' if place else 'rejected':<10} {number}: {rejection.reason}{example}"
+    if axis.policy == NONE:
+        yield f"  {'note':<10} nothing is scored: the choice is left to the scheduler"
+    if axis.stopped_after:
+        yield f"  {'note':<10} {bound_told(axis.stopped_after)}"
 
 
 def _option(option: Option) -> str:

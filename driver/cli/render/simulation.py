@@ -75,12 +75,14 @@ def pending(report: Report, console: Console, *, title: str = "") -> None:
     pods = len(report.placements) + len(report.pending)
     console.print()
     console.print(Text(f"{title}PENDING ({len(report.pending)} of {pods} pods)", style="bold"))
-    by_reason: dict[tuple[bool, str], list[str]] = {}
+    by_reason: dict[tuple[bool, str, tuple[str, ...]], list[str]] = {}
     for pod in report.pending:
-        by_reason.setdefault((pod.refused, pod.reason), []).append(_name(pod))
-    for (refused, reason), names in by_reason.items():
+        by_reason.setdefault((pod.refused, pod.reason, pod.would_fit), []).append(_name(pod))
+    for (refused, reason, would_fit), names in by_reason.items():
         said = "refused: " if refused else ""
         console.print(Text(f"{_some(names)}: {said}{reason}"), soft_wrap=True)
+        for one in would_fit:
+            console.print(Text(f"  what would make it fit: {one}"), soft_wrap=True)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -104,15 +104,14 @@ def _refuse_unknown(document: Document) -> None:
 
 
 def _node(document: Document, index: int, item: _Node) -> Node:
-    allocatable: dict[str, Quantity] = {}
-    if item.cpu or item.memory:
-        place = f"nodes[{index}]"
-        allocatable = {
-            "cpu": _amount(document, f"{place}.cpu", item.cpu),
-            "memory": _amount(document, f"{place}.memory", item.memory),
-            "ephemeral-storage": _PLENTY,
-            "pods": whole(_PODS),
-        }
+    place = f"nodes[{index}]"
+    # Always told in full: what is not here, such as another vendor's cards, the node does not have.
+    allocatable = {
+        "cpu": _amount(document, f"{place}.cpu", item.cpu),
+        "memory": _amount(document, f"{place}.memory", item.memory),
+        "ephemeral-storage": _PLENTY,
+        "pods": whole(_PODS) if item.cpu or item.memory else _PLENTY,
+    }
     return Node(
         metadata=ObjectMeta(name=item.name, labels={_HOSTNAME: item.name, **item.labels}),
         spec=NodeSpec(taints=tuple(_taints(document, index, item))),

@@ -7,6 +7,7 @@ import msgspec
 
 from driver.cli.simulation.apiserver import Raw
 from driver.cli.simulation.world import World
+from driver.controller.planner import Plan
 from driver.controller.sentence import node_told
 from driver.model import names
 from driver.model.core import Pod
@@ -34,7 +35,14 @@ def place(world: World, raw: Raw) -> Placed:
     world.planner.nominate(pod, plan)
     status = {**raw.get("status", {}), "nominatedNodeName": plan.node or ""}
     stored = world.api.update({**_ungated(raw), "status": status})
-    return Placed(stored, (node_told(plan),) if plan.node is not None else ())
+    return Placed(stored, _why(plan))
+
+
+def _why(plan: Plan) -> tuple[str, ...]:
+    """Why this node; of a pod that fits nowhere the scheduler says why."""
+    if plan.node is not None:
+        return (node_told(plan),)
+    return () if plan.fits_nowhere else (f"its node is left to the scheduler: {plan.why}",)
 
 
 def _ungated(raw: Raw) -> Raw:

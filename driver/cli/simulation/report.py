@@ -44,12 +44,16 @@ class Placement(_Reported, frozen=True, kw_only=True):
 
 
 class PendingPod(_Reported, frozen=True, kw_only=True):
-    """One pod that does not run, and why; a refused one was not even created."""
+    """One pod that does not run, and why; a refused one was not even created.
+
+    `would_fit` are things that would help, each alone, where it waits for devices.
+    """
 
     namespace: str
     pod: str
     refused: bool
     reason: str
+    would_fit: tuple[str, ...] = ()
 
 
 class CardUse(

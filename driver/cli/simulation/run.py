@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from driver.cli.simulation import creation, placing, scheduling
+from driver.cli.simulation.advice import Adviser
 from driver.cli.simulation.apiserver import Raw
 from driver.cli.simulation.documents import Document
 from driver.cli.simulation.inventory import machines
@@ -33,8 +34,9 @@ def simulate(manifests: Manifests, rules: Rules) -> Report:
     world = World(manifests, machines(manifests, rules.driver), rules)
     warnings = list(_skipped(manifests.skipped))
     before = card_uses(world)
+    adviser = Adviser(world)
     outcomes = [
-        _play(world, pod, warnings)
+        _play(world, adviser, pod, warnings)
         for document in manifests.workloads
         if not _has_its_place(document)
         for pod in workloads.pods(document.raw)
@@ -103,14 +105,14 @@ def _without_cards(placements: Sequence[Placement]) -> Iterator[str]:
         yield f"{ask} for no card of this driver{example}; a misspelt field looks the same"
 
 
-def _play(world: World, raw: Raw, warnings: list[str]) -> Placement | PendingPod:
+def _play(world: World, adviser: Adviser, raw: Raw, warnings: list[str]) -> Placement | PendingPod:
     """One pod from its manifest to a node, or to the reason why not.
 
     What admission has to say besides goes to `warnings`.
     """
     if raw["metadata"].get("uid"):
         # It waits in the snapshot: admission has been, and its claims are there.
-        return _outcome(world, raw, _run(world, raw))
+        return _outcome(world, adviser, raw, _run(world, raw))
     created = creation.create(world, raw)
     if isinstance(created, Refused):
         # It has no name yet where that is made from `generateName`.
@@ -121,10 +123,12 @@ def _play(world: World, raw: Raw, warnings: list[str]) -> Placement | PendingPod
         )
     name = created.pod["metadata"]["name"]
     warnings += [f"pod {name}: {warning}" for warning in created.warnings]
-    return _outcome(world, created.pod, _run(world, created.pod))
+    return _outcome(world, adviser, created.pod, _run(world, created.pod))
 
 
-def _outcome(world: World, pod: Raw, outcome: Scheduled | NotScheduled) -> Placement | PendingPod:
+def _outcome(
+    world: World, adviser: Adviser, pod: Raw, outcome: Scheduled | NotScheduled
+) -> Placement | PendingPod:
     if isinstance(outcome, Scheduled):
         return placement(world, pod, outcome)
     metadata = pod["metadata"]
@@ -133,6 +137,7 @@ def _outcome(world: World, pod: Raw, outcome: Scheduled | NotScheduled) -> Place
         pod=metadata["name"],
         refused=False,
         reason=outcome.reason,
+        would_fit=adviser.would_fit(pod),
     )
 
 

@@ -5,6 +5,7 @@ put before the decision of `POST /commit` with old and new object, stored as the
 leaves it. What is stored is what everybody believes from then on.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,8 +20,9 @@ from driver.controller.commit import Deny, decide
 from driver.controller.needs import Needs, needs
 from driver.controller.sentence import told
 from driver.model.core import Pod
-from driver.model.ids import NodeName
+from driver.model.ids import DeviceId, NodeName
 from driver.model.resourceclaim import AllocationResult, ResourceClaim
+from driver.policy.registry import NONE
 from driver.simulator.patching import patched
 from driver.simulator.scheduler import Unplaced, first_fit
 from driver.wire import decode
@@ -123,12 +125,20 @@ def _commit(
     ruling = decide(asked, cluster=world.cluster, now=NOW, share_id=world.share_id)
     if isinstance(ruling, Deny):
         return NotScheduled(ruling.reason, retry=True)
-    kept = world.api.update(patched(proposed, ruling.patch))
-    if ruling.explanation is None:
-        return []
-    results = decode.convert(ResourceClaim, kept).status.allocation
+    kept = decode.convert(ResourceClaim, world.api.update(patched(proposed, ruling.patch)))
+    results = kept.status.allocation
     devices = [one.device_id() for one in results.devices.results] if results else []
+    if ruling.explanation is None:
+        return list(_left(world, kept, devices))
     return [told(devices, ruling.explanation)]
+
+
+def _left(world: World, claim: ResourceClaim, devices: list[DeviceId]) -> Iterator[str]:
+    """That devices of ours are the scheduler's own choice, and who wants it so."""
+    ours = [f"{one.pool}/{one.device}" for one in devices if one.driver == world.rules.driver]
+    policy = world.cluster.policies(claim).gpu
+    if ours and policy.value == NONE:
+        yield f"{', '.join(ours)} by the scheduler: the GPU policy is none ({policy.where})"
 
 
 def _claim(world: World, pod: Raw, claim: ResourceClaim) -> Raw:

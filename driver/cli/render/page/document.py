@@ -6,7 +6,7 @@ from importlib.resources import files
 from driver.cli.render.comparison import ROWS
 from driver.cli.render.page.markup import Markup, element, joined
 from driver.cli.render.page.pictures import card_id, legend, picture, pods_by_card
-from driver.cli.simulation.report import GivenDevice, Placement, Report
+from driver.cli.simulation.report import GivenDevice, PendingPod, Placement, Report
 
 # Nothing may be loaded, whatever gets into the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -122,13 +122,19 @@ def _of_policy(place: int, report: Report) -> Iterator[Markup]:
             element("th", one.pod, scope="row"),
             element("td", "refused" if one.refused else "waits"),
             element("td", "-"),
-            element("td", one.reason, class_="why"),
+            element("td", joined(*_why_not(one)), class_="why"),
             data_cards="",
         )
         for one in report.pending
     ]
     table = element("table", element("thead", head), element("tbody", *rows), class_="pods")
     yield element("div", table, class_="scroll")
+
+
+def _why_not(one: PendingPod) -> Iterator[Markup]:
+    yield element("div", one.reason)
+    for remedy in one.would_fit:
+        yield element("div", f"What would make it fit: {remedy}.")
 
 
 def _placed(place: int, one: Placement) -> Markup:
