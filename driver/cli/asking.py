@@ -11,6 +11,7 @@ from driver.cli.usage import UsageError
 from driver.kube.errors import KubeError
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
+from driver.obs import logging
 
 T = TypeVar("T")
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|)", re.ASCII)
@@ -35,6 +36,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 def ask(access: Access, question: Callable[[Rest], Awaitable[T]]) -> T:
     """Put one question to the cluster; raises `QuadrantError`."""
+    logging.quietly()
     return asyncio.run(_ask(access, question))
 
 
@@ -48,6 +50,7 @@ def follow(
     access: Access, question: Callable[[Rest], Awaitable[T]], show: Callable[[T], None]
 ) -> None:
     """Put the question again and again, and show each answer that is another; until Ctrl-C."""
+    logging.quietly()
     try:
         asyncio.run(_follow(access, question, show))
     except KeyboardInterrupt:

@@ -185,3 +185,26 @@ def uncordon(
 
     access = _access(kubeconfig, context, request_timeout)
     command.cordon(cards, access, driver=driver, closed=False)
+
+
+@app.command()
+def doctor(
+    namespace: Annotated[
+        str | None,
+        typer.Option("-n", "--namespace", help="Where the controller runs; default: found."),
+    ] = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+    *,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Check the installation, with what to do about what is wrong.
+
+    Ends with 1 when something fails. Writes nothing: a pod is created in a dry run.
+    """
+    from driver.cli import doctor as command  # noqa: PLC0415
+
+    access = _access(kubeconfig, context, request_timeout, namespace=namespace)
+    command.doctor(access, driver=driver, output=output)

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import msgspec
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 LEVELS = ("debug", "info", "warning", "error")
 _OPERATION = "operation"
@@ -45,6 +45,27 @@ def configure(level: str = "info", *, stream: TextIO | None = None) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def quietly() -> None:
+    """For commands that a person runs: warnings and errors to stderr, and nothing else.
+
+    Leaves alone what is configured already.
+    """
+    if structlog.is_configured():
+        return
+    structlog.configure(
+        processors=[_warnings_only, structlog.processors.KeyValueRenderer(key_order=["event"])],
+        # Looked up at every line: who calls us may have put another stream in its place.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _warnings_only(_: object, method: str, event: EventDict) -> EventDict:
+    if method in {"debug", "info"}:
+        raise structlog.DropEvent
+    return event
 
 
 @contextmanager

@@ -3,6 +3,8 @@ import io
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,3 +114,14 @@ def test_a_terminal_gets_words_not_json() -> None:
     assert "hello" in text
     with pytest.raises(json.JSONDecodeError):
         json.loads(text)
+
+
+def test_a_command_says_warnings_on_stderr_and_nothing_else() -> None:
+    """What a library of ours notes in passing must not get into a command's output."""
+    code = (
+        "import structlog; from driver.obs import logging; logging.quietly(); "
+        "log = structlog.get_logger('x'); log.info('noted'); log.warning('odd', why='because')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == "event='odd' why='because'\n"
