@@ -4,8 +4,8 @@ Imported when the kubelet's sockets are served already (see `driver.node.link`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -17,6 +17,7 @@ from driver.model.names import DOMAIN
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.board import Board
 from driver.node.claims import ClaimRef
+from driver.node.cordon import Cordon
 from driver.node.publish import Publisher
 from driver.node.settings import NodeSettings
 from driver.node.slices import API_VERSION
@@ -48,20 +49,58 @@ class NodeInCluster:
         )
         # What it shows is published.
         self.board = Board(self._publisher.devices)
+        self._cordon = Cordon(
+            rest, self.board, self._recorder, driver=settings.driver, node=settings.node_name
+        )
 
     async def run(self) -> None:
         """Publish and tell until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._publisher.run())
             group.create_task(self._recorder.run())
+            group.create_task(self._cordon.run())
+            # A restart must not offer a closed card, not even for a moment.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CORDON_PATIENCE_S):
+                    await self._cordon.synced()
+            group.create_task(self._publisher.run())
 
-    async def get_claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """Read from the API server, never from a cache; None when there is none of that name."""
+    async def get_claim(
+        self, namespace: str, name: str, *, cached: bool = False
+    ) -> ResourceClaim | None:
+        """Read from the API server; None when there is none of that name.
+
+        `cached` is cheaper for the API server, and may be some moments old.
+        """
         path = f"/apis/{API_VERSION}/namespaces/{namespace}/resourceclaims/{name}"
+        params = {"resourceVersion": "0"} if cached else {}
         try:
-            return decode(ResourceClaim, await self._rest.get(path, timeout=_READ_TIMEOUT_S))
+            found = await self._rest.get(path, params=params, timeout=_READ_TIMEOUT_S)
         except NotFound:
             return None
+        return decode(ResourceClaim, found)
+
+    async def claims(self, wanted: Callable[[ResourceClaim], bool]) -> list[ResourceClaim]:
+        """Those of all claims in the cluster that are wanted; asked until there is an answer.
+
+        Where it is forbidden there are none: with too few rights a node must work all the same.
+        """
+        backoff = Backoff(base=_RETRY_FIRST_S, cap=_RETRY_LAST_S)
+        while True:
+            try:
+                return [claim async for claim in self._listed() if wanted(claim)]
+            except Forbidden as error:
+                log.warning(
+                    "claims cannot be listed; see the rights in docs/install.md", error=str(error)
+                )
+                return []
+            except KubeError as error:
+                log.warning("claims not listed; trying again", error=str(error))
+                await asyncio.sleep(backoff.next())
+
+    async def _listed(self) -> AsyncGenerator[ResourceClaim, None]:
+        async for page in self._rest.pages(f"/apis/{API_VERSION}/resourceclaims"):
+            for item in page.items or ():
+                yield decode(ResourceClaim, bytes(item))
 
     def report_use(self, claim: ClaimRef, reason: str) -> None:
         """An Event on the claim that has to wait."""
