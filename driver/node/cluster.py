@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from driver.kube.errors import NotFound
+from driver.kube.backoff import Backoff
+from driver.kube.errors import Forbidden, KubeError, NotFound
 from driver.kube.events import Recorder, Subject
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
@@ -25,6 +26,10 @@ from driver.wire.decode import decode
 
 # Reading a claim must leave time for the rest within the kubelet's 45 seconds.
 _READ_TIMEOUT_S = 10.0
+# Without an answer, cards that are not closed must be published all the same.
+_CORDON_PATIENCE_S = 5.0
+_RETRY_FIRST_S = 0.2
+_RETRY_LAST_S = 30.0
 
 log = structlog.get_logger(__name__)
 
