@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from driver.model.names import MEMORY, UUID
+from driver.model.names import MEMORY, MIG_CAPABLE, NVLINK_GROUP, UUID
 from driver.model.quantity import whole
 from driver.model.resourceslice import (
     Counter,
@@ -25,8 +25,9 @@ from driver.node.device import attributes, device_name
 from driver.node.mig import MigInstance, MigProfile
 
 _TYPE = "mig"
-# Links between cards are not for parts of them.
-_OF_WHOLE_CARDS = frozenset({"nvlinkGroup"})
+# Of the card as a whole. A device has at most 32 attributes and capacities, and the largest part of
+# a card already has 28 without these; operators may want to add some of their own.
+_OF_WHOLE_CARDS = frozenset({NVLINK_GROUP, MIG_CAPABLE, "addressingMode", "gpuModuleID"})
 _SAFE = re.compile(r"[^a-z0-9]+")
 
 
