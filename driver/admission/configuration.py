@@ -16,8 +16,12 @@ from driver.model import names
 
 COMMIT_CONFIGURATION = "quadrant-commit"
 PODS_CONFIGURATION = "quadrant-pods"
+CONFIGS_CONFIGURATION = "quadrant-configs"
 COMMIT_PATH = "/commit"
 PODS_PATH = "/pods"
+CONFIGS_PATH = "/configs"
+MUTATING = "mutatingwebhookconfigurations"
+VALIDATING = "validatingwebhookconfigurations"
 TIMEOUT_SECONDS = 5
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
@@ -43,9 +47,9 @@ def commit_configuration(
     that is still on its way. No namespace is left out: every allocation must pass the ledger.
     """
     webhook = {
-        **_webhook("commit", address, COMMIT_PATH, authorities),
+        **_mutating("commit", address, COMMIT_PATH, authorities),
         "failurePolicy": "Fail",
-        "rules": [_rule("UPDATE", "resource.k8s.io", "resourceclaims/status")],
+        "rules": [_rule(["UPDATE"], "resource.k8s.io", "resourceclaims/status")],
         "matchConditions": [
             {"name": "newly-allocated", "expression": _NEWLY_ALLOCATED},
             {"name": "our-driver", "expression": _our_driver(driver)},
@@ -63,9 +67,9 @@ def pods_configuration(
     DeviceClasses. It fails open: without it only the node axis is lost.
     """
     webhook = {
-        **_webhook("pods", address, PODS_PATH, authorities),
+        **_mutating("pods", address, PODS_PATH, authorities),
         "failurePolicy": "Ignore",
-        "rules": [_rule("CREATE", "", "pods")],
+        "rules": [_rule(["CREATE"], "", "pods")],
         "namespaceSelector": {
             "matchExpressions": [
                 {
@@ -80,6 +84,26 @@ def pods_configuration(
         ],
     }
     return _configuration(PODS_CONFIGURATION, webhook)
+
+
+def configs_configuration(
+    address: Address, authorities: bytes, *, driver: str = names.DRIVER
+) -> dict[str, Any]:
+    """The hook at which configurations for our driver are read as they are written.
+
+    It fails open: they are read again before a claim is prepared. Objects without one for our
+    driver never wait for us.
+    """
+    claims = _rule(["CREATE"], "resource.k8s.io", "resourceclaims", "resourceclaimtemplates")
+    classes = _rule(["CREATE", "UPDATE"], "resource.k8s.io", "deviceclasses")
+    webhook = {
+        **_webhook("configs", address, CONFIGS_PATH, authorities),
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "rules": [claims, {**classes, "scope": "Cluster"}],
+        "matchConditions": [{"name": "configures-our-driver", "expression": _configures(driver)}],
+    }
+    return _configuration(CONFIGS_CONFIGURATION, webhook, kind="ValidatingWebhookConfiguration")
 
 
 _NEWLY_ALLOCATED = (
@@ -98,6 +122,24 @@ def _our_driver(driver: str) -> str:
     )
 
 
+def _configures(driver: str) -> str:
+    """Of a class, a claim, a template: whether one of its configurations is for our driver."""
+    ours = f"exists(c, has(c.opaque) && c.opaque.driver == {quoted(driver)})"
+    lists = (
+        (("spec",), "config"),
+        (("spec", "devices"), "config"),
+        (("spec", "spec", "devices"), "config"),
+    )
+    return " || ".join(_in_list(path, name, ours) for path, name in lists)
+
+
+def _in_list(path: tuple[str, ...], name: str, test: str) -> str:
+    steps = [".".join(("object", *path[: n + 1])) for n in range(1, len(path))]
+    place = ".".join(("object", *path, name))
+    present = " && ".join(f"has({step})" for step in (*steps, place))
+    return f"({present} && {place}.{test})"
+
+
 def _asks_for_devices(resources: Iterable[str]) -> str:
     listed = "[" + ", ".join(quoted(name) for name in sorted(set(resources))) + "]"
     wanted = f"(n in {listed} || n.startsWith({quoted(IMPLICIT_PREFIX)}))"
@@ -112,10 +154,12 @@ def _asks_for_devices(resources: Iterable[str]) -> str:
     return f"has(object.spec.resourceClaims) || {containers}"
 
 
-def _configuration(name: str, webhook: dict[str, Any]) -> dict[str, Any]:
+def _configuration(
+    name: str, webhook: dict[str, Any], *, kind: str = "MutatingWebhookConfiguration"
+) -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
+        "kind": kind,
         "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "quadrant"}},
         "webhooks": [webhook],
     }
@@ -127,10 +171,16 @@ def _webhook(name: str, address: Address, path: str, authorities: bytes) -> dict
         "admissionReviewVersions": ["v1"],
         "clientConfig": _client(address, path, authorities),
         "matchPolicy": "Equivalent",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    }
+
+
+def _mutating(name: str, address: Address, path: str, authorities: bytes) -> dict[str, Any]:
+    return {
+        **_webhook(name, address, path, authorities),
         # Another webhook may change the object after us. Both hooks give the same answer again.
         "reinvocationPolicy": "IfNeeded",
         "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": TIMEOUT_SECONDS,
     }
 
 
@@ -147,11 +197,11 @@ def _client(address: Address, path: str, authorities: bytes) -> dict[str, Any]:
     return {"service": service, **trust}
 
 
-def _rule(operation: str, group: str, resource: str) -> dict[str, Any]:
+def _rule(operations: list[str], group: str, *resources: str) -> dict[str, Any]:
     return {
-        "operations": [operation],
+        "operations": operations,
         "apiGroups": [group],
         "apiVersions": ["v1"],
-        "resources": [resource],
+        "resources": list(resources),
         "scope": "Namespaced",
     }

@@ -24,7 +24,7 @@ from driver.wire.patch import JSON_PATCH, MERGE_PATCH, document
 
 # What the Secret is called inside. `trusted.crt` also holds the authorities before this one.
 _CERTIFICATE, _KEY, _TRUSTED = "ca.crt", "ca.key", "trusted.crt"
-_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 _AUTHORITY_NAME = "quadrant-webhooks"
 
 _log = structlog.get_logger(__name__)
@@ -49,8 +49,8 @@ class _Secret(msgspec.Struct, frozen=True):
 class OwnCertificates:
     """Keeps a replica's serving certificate good. Call `ensure` at the start and every minute.
 
-    `hosts` are the DNS names and addresses that the API server calls, `configurations` the names of
-    the webhook configurations that must trust the authority.
+    `hosts` are the DNS names and addresses that the API server calls, `configurations` the webhook
+    configurations that must trust the authority, such as "mutatingwebhookconfigurations/NAME".
     """
 
     def __init__(

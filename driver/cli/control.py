@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from driver.admission import configuration
 from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, ServingCertificate
 from driver.admission.commit import CommitHook
+from driver.admission.configs import ConfigHandler
 from driver.admission.lookup import Lookup
 from driver.admission.pods import PodHandler
 from driver.admission.rotation import OwnCertificates
@@ -240,10 +241,12 @@ class Controller:
             self._rest, self._cluster, device_class=settings.device_class, resources=resources
         )
         pods = PodHandler(lookup, self._templates, resources)
+        configs = ConfigHandler(settings.driver)
         return AdmissionServer(
             {
                 configuration.COMMIT_PATH: Route(handler=hook.review, fails_closed=True),
                 configuration.PODS_PATH: Route(handler=pods.handle, fails_closed=False),
+                configuration.CONFIGS_PATH: Route(handler=configs.handle, fails_closed=False),
             },
             self._serving.context,
             answered=lambda path, result, seconds: self._metrics.round_trips.labels(
@@ -262,8 +265,9 @@ class Controller:
             ObjectKey(settings.namespace, SECRET),
             hosts=settings.webhook_hosts(),
             configurations=[
-                configuration.COMMIT_CONFIGURATION,
-                configuration.PODS_CONFIGURATION,
+                f"{configuration.MUTATING}/{configuration.COMMIT_CONFIGURATION}",
+                f"{configuration.MUTATING}/{configuration.PODS_CONFIGURATION}",
+                f"{configuration.VALIDATING}/{configuration.CONFIGS_CONFIGURATION}",
             ],
             folder=folder,
         )

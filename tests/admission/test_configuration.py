@@ -7,6 +7,7 @@ from typing import Any
 from driver.admission.configuration import (
     ServiceAddress,
     commit_configuration,
+    configs_configuration,
     pods_configuration,
 )
 from driver.controller.translate import ResourceNames
@@ -57,6 +58,23 @@ def test_pods_fail_open_and_leave_the_system_alone() -> None:
         [""],
         ["pods"],
     )
+
+
+def test_configurations_fail_open_and_only_for_us() -> None:
+    """Objects without a configuration for our driver are never asked about, others may pass."""
+    configuration = configs_configuration(URL, b"ca")
+    found = hook(configuration)
+    assert configuration["kind"] == "ValidatingWebhookConfiguration"
+    assert (found["failurePolicy"], found["sideEffects"]) == ("Ignore", "None")
+    assert "reinvocationPolicy" not in found
+    resources = {name: rule["operations"] for rule in found["rules"] for name in rule["resources"]}
+    assert resources == {
+        "resourceclaims": ["CREATE"],
+        "resourceclaimtemplates": ["CREATE"],
+        "deviceclasses": ["CREATE", "UPDATE"],
+    }
+    (condition,) = found["matchConditions"]
+    assert condition["expression"].count('c.opaque.driver == "gpu.quadrant.dev"') == 3
 
 
 def test_resources_are_named_in_the_condition() -> None:

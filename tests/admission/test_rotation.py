@@ -28,7 +28,10 @@ def replica(rest: Rest, folder: Path, *hosts: str) -> OwnCertificates:
         rest,
         ObjectKey("quadrant-system", "quadrant-authority"),
         hosts=hosts or ("127.0.0.1",),
-        configurations=("quadrant-commit", "quadrant-pods"),
+        configurations=(
+            "mutatingwebhookconfigurations/quadrant-commit",
+            "validatingwebhookconfigurations/quadrant-configs",
+        ),
         folder=folder,
     )
 

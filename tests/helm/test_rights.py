@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 import pytest
 
-from driver.admission.configuration import COMMIT_CONFIGURATION, PODS_CONFIGURATION
+from driver.admission.configuration import (
+    COMMIT_CONFIGURATION,
+    CONFIGS_CONFIGURATION,
+    MUTATING,
+    PODS_CONFIGURATION,
+    VALIDATING,
+)
 from driver.cli.control import LEASE, SECRET
 from tests.helm.chart import ROOT, Chart, Object, find
 
@@ -21,7 +27,7 @@ pytestmark = pytest.mark.cluster
 CONTROLLER, NODE = "quadrant-controller", "quadrant-node"
 BOTH = (CONTROLLER, NODE)
 RESOURCE_API = "resource.k8s.io"
-WEBHOOKS = "mutatingwebhookconfigurations"
+WEBHOOKS = "admissionregistration.k8s.io"
 _METHODS = {"get": "get", "pages": "list", "create": "create", "patch": "patch", "delete": "delete"}
 # What every account may read (system:discovery), and what reads as whoever calls kubectl.
 _FREE = {("driver/kube/discovery.py", "get"): 2}
@@ -45,6 +51,15 @@ def rights(group: str, resource: str, *verbs: str, names: tuple[str, ...] = ()) 
 def claims(verb: str, *resources: str) -> list[Right]:
     """A verb on resources of the DRA API."""
     return [Right(RESOURCE_API, resource, verb) for resource in resources]
+
+
+def webhooks(verb: str) -> list[Right]:
+    """A verb on the webhook configurations of the controller."""
+    asked = (COMMIT_CONFIGURATION, PODS_CONFIGURATION)
+    return [
+        Right(WEBHOOKS, MUTATING, verb, asked),
+        Right(WEBHOOKS, VALIDATING, verb, (CONFIGS_CONFIGURATION,)),
+    ]
 
 
 def watched(group: str, *resources: str) -> list[Right]:
@@ -93,13 +108,11 @@ CALLS: dict[tuple[str, str], tuple[tuple[str, ...], int, list[Right]]] = {
     ("driver/admission/rotation.py", "get"): (
         (CONTROLLER,), 2,
         rights("", "secrets", "get", names=(SECRET,))
-        + rights("admissionregistration.k8s.io", WEBHOOKS, "get",
-                 names=(COMMIT_CONFIGURATION, PODS_CONFIGURATION))),
+        + webhooks("get")),
     ("driver/admission/rotation.py", "patch"): (
         (CONTROLLER,), 2,
         rights("", "secrets", "patch", names=(SECRET,))
-        + rights("admissionregistration.k8s.io", WEBHOOKS, "patch",
-                 names=(COMMIT_CONFIGURATION, PODS_CONFIGURATION))),
+        + webhooks("patch")),
     # The chart makes the Secret; the right to create one would open every account beside it.
     ("driver/admission/rotation.py", "create"): ((CONTROLLER,), 1, []),
     ("driver/node/publish.py", "watch"): ((NODE,), 1, watched(RESOURCE_API, "resourceslices")),
@@ -107,7 +120,9 @@ CALLS: dict[tuple[str, str], tuple[tuple[str, ...], int, list[Right]]] = {
     ("driver/node/publish.py", "create"): ((NODE,), 1, claims("create", "resourceslices")),
     ("driver/node/publish.py", "patch"): ((NODE,), 1, claims("patch", "resourceslices")),
     ("driver/node/publish.py", "delete"): ((NODE,), 1, claims("delete", "resourceslices")),
-    ("driver/node/run.py", "get"): ((NODE,), 1, claims("get", "resourceclaims")),
+    ("driver/node/sharing/probe.py", "create"): ((NODE,), 1, claims("create", "resourceslices")),
+    ("driver/node/cluster.py", "get"): ((NODE,), 1, claims("get", "resourceclaims")),
+    ("driver/node/cluster.py", "pages"): ((NODE,), 1, claims("list", "resourceclaims")),
 }  # fmt: skip
 
 

@@ -9,9 +9,11 @@ import yaml
 
 from driver.admission.configuration import (
     COMMIT_CONFIGURATION,
+    CONFIGS_CONFIGURATION,
     PODS_CONFIGURATION,
     ServiceAddress,
     commit_configuration,
+    configs_configuration,
     pods_configuration,
 )
 from driver.cli import control, processes
@@ -54,6 +56,7 @@ def test_webhooks_are_those_of_the_code(
         pods_configuration(
             _service("quadrant-pods", namespace), b"", resources=resources, own_namespace=namespace
         ),
+        configs_configuration(_service("quadrant-pods", namespace), b"", driver=driver),
     ]
     for configuration in wanted:
         found = find(objects, configuration["kind"], configuration["metadata"]["name"])
@@ -90,6 +93,7 @@ def test_the_controller_finds_its_objects(chart: Chart) -> None:
     find(objects, "Secret", control.SECRET)
     for name in (COMMIT_CONFIGURATION, PODS_CONFIGURATION):
         find(objects, "MutatingWebhookConfiguration", name)
+    find(objects, "ValidatingWebhookConfiguration", CONFIGS_CONFIGURATION)
 
 
 def test_services_lead_to_the_right_pods(chart: Chart) -> None:
@@ -120,7 +124,7 @@ def test_certificates_are_for_the_services_that_are_called(chart: Chart) -> None
     called = {
         f"{service['name']}.{service['namespace']}.svc"
         for item in objects
-        if item["kind"] == "MutatingWebhookConfiguration"
+        if item["kind"].endswith("WebhookConfiguration")
         for service in [item["webhooks"][0]["clientConfig"]["service"]]
     }
     assert set(settings.webhook_hosts()) == called
@@ -141,7 +145,8 @@ def test_certificates_of_others(chart: Chart) -> None:
     assert "Secret" not in kinds
     rules = [rule for item in objects for rule in item.get("rules", [])]
     named = {resource for rule in rules for resource in rule["resources"]}
-    assert not {"secrets", "mutatingwebhookconfigurations"} & named
+    webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    assert not {"secrets", *webhooks} & named
 
 
 @pytest.mark.parametrize("command", ["controller", "node"])
