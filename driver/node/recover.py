@@ -19,21 +19,36 @@ def recover(store: ClaimStore, files: CdiFiles, *, boot: str) -> None:
 
     Checkpoint whole: files of claims that it does not know are removed, missing ones are made.
     Checkpoint lost or damaged: the files are believed first, because a file stands for its claim
-    from before the first container starts until after the last has ended.
+    from before the first container starts until after the last has ended. It stays `is_lost`,
+    because claims may be in neither: the API server has to be asked (`driver.node.adopt`).
 
     Raises `StorageError` when the checkpoint cannot be written. A CDI file that cannot be written
     or removed is only logged: preparing its claim tries again.
     """
-    if store.was_missing or store.was_damaged:
-        for described in list(files.claims()):
-            store.locked(_believe_file(described))
-    if store.was_damaged:
-        held: list[PreparedClaim] = []
-        store.locked(lambda book: held.extend(book.claims()))
-        for claim in held:
-            store.locked(_doubt(claim, files, boot))
+    if not _held(store) and any(files.claims()):
+        # A file is never there without its line. This checkpoint was emptied, not worked off.
+        store.lose()
+    if store.is_lost():
+        _rebuild(store, files, boot)
     store.locked(lambda book: _heal(book, files))
     store.locked(lambda book: _sweep(book, files, alone=store.alone))
+
+
+def _rebuild(store: ClaimStore, files: CdiFiles, boot: str) -> None:
+    described = list(files.claims())
+    for claim in described:
+        store.locked(_believe_file(claim))
+    for claim in _held(store):
+        store.locked(_doubt(claim, files, boot))
+    if store.is_new and not described:
+        # On a new node nothing was ever held, and nobody needs to be asked.
+        store.settle()
+
+
+def _held(store: ClaimStore) -> list[PreparedClaim]:
+    held: list[PreparedClaim] = []
+    store.locked(lambda book: held.extend(book.claims()))
+    return held
 
 
 def _believe_file(described: PreparedClaim) -> Change:

@@ -44,8 +44,10 @@ class ClaimStore:
         self._waiting: list[tuple[Change, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "checkpoint")
-        self.was_missing = not path.exists()
-        self.was_damaged = False
+        # There while claims may be held that the file does not know.
+        self._lost = path.with_name(f"{path.name}.lost")
+        # Whether no plugin has ever worked in this folder.
+        self.is_new = not path.with_name(f"{path.name}.lock").exists()
         try:
             self._lock = _open_lock(f"{path}.lock")
             self._users = _open_lock(f"{path}.users")
@@ -55,6 +57,23 @@ class ClaimStore:
             self.locked(lambda _book: None)
         except OSError as error:
             raise StorageError(f"checkpoint {path} cannot be opened: {error}") from error
+
+    def is_lost(self) -> bool:
+        """Whether the file was missing or damaged, and nobody has said since that it is whole."""
+        return self._lost.exists()
+
+    def lose(self) -> None:
+        """Say that claims may be held that the file does not know; raises `OSError`."""
+        self._lost.touch(0o600)
+        sync_folder(self._lost.parent)
+
+    def settle(self) -> None:
+        """Say that what can be known of lost claims is in the file again; raises `StorageError`."""
+        try:
+            self._lost.unlink(missing_ok=True)
+            sync_folder(self._lost.parent)
+        except OSError as error:
+            raise StorageError(f"{self._lost} cannot be removed: {error}") from error
 
     async def apply(self, change: Change) -> None:
         """Decide and write; returns when it is on disk, raises what `change` raises.
@@ -180,6 +199,8 @@ class ClaimStore:
     def _catch_up(self) -> None:
         """Take in what another instance has written since, or all of a file that is new to us."""
         if not self._path.exists():
+            # Noted first: after a crash in between the new file would look whole.
+            self.lose()
             self._path.touch(0o600)
             sync_folder(self._path.parent)
         status = self._path.stat()
@@ -217,7 +238,7 @@ class ClaimStore:
             lines=len(damaged),
             reason=damaged[0].reason,
         )
-        self.was_damaged = True
+        self.lose()
         self._compact()
 
     def _compact(self) -> None:

@@ -94,6 +94,7 @@ def test_a_torn_write_is_cut_off_and_nothing_else_is_lost(tmp_path: Path) -> Non
     """At every length of the last line: nobody was told that it is durable."""
     path = tmp_path / "journal"
     store = ClaimStore(path)
+    store.settle()
     _put(store, prepared(0))
     intact = path.read_bytes()
     _put(store, prepared(1))
@@ -103,7 +104,7 @@ def test_a_torn_write_is_cut_off_and_nothing_else_is_lost(tmp_path: Path) -> Non
         path.write_bytes(whole[:length])
         store = ClaimStore(path)
         assert _uids(store) == [UIDS[0]]
-        assert not store.was_damaged
+        assert not store.is_lost()
         _put(store, prepared(2))
         store.close()
         assert sorted(_uids(ClaimStore(path))) == [UIDS[0], UIDS[2]]
@@ -128,7 +129,7 @@ def test_a_damaged_file_is_put_aside_and_its_good_lines_are_used(
         return
     good = {UIDS[number] for number in range(4) if lines[number] in bytes(data)}
     assert good <= set(_uids(store))
-    if store.was_damaged:
+    if store.is_lost():
         assert path.with_name("journal.bad-0").exists()
         assert not any(
             isinstance(decode(line), DamagedLine) for line in path.read_bytes().splitlines()
@@ -161,7 +162,7 @@ async def test_changes_that_wait_together_are_written_together(tmp_path: Path) -
     changes = [store.apply(lambda _, n=n: put(prepared(n))) for n in range(8)]  # type: ignore[misc]
     answers = await asyncio.gather(*changes, store.apply(refuse), return_exceptions=True)
     assert [type(answer) for answer in answers] == [type(None)] * 8 + [LookupError]
-    assert sorted(_uids(store)) == UIDS
+    assert sorted(_uids(store)) == UIDS[:8]
     assert syncs.count(FaultPoint.AFTER_SYNC) <= 2
     store.close()
 

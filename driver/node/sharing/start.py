@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driver.node.card import Card
+from driver.node.faults import Reach, pass_by
 from driver.node.inventories import NVML, SIMULATED, chosen
 from driver.node.settings import NodeSettings
 from driver.node.sharing.daemons import Daemons
@@ -17,7 +18,12 @@ from driver.node.store import ClaimStore
 
 
 def start_sharing(
-    settings: NodeSettings, cards: Sequence[Card], store: ClaimStore, *, boot: str
+    settings: NodeSettings,
+    cards: Sequence[Card],
+    store: ClaimStore,
+    *,
+    boot: str,
+    reach: Reach = pass_by,
 ) -> tuple[CardSetup, Offered]:
     """What sets cards up, and what the node offers of them; nothing of dead claims is left.
 
@@ -30,6 +36,7 @@ def start_sharing(
         folder=folder,
         boot=boot,
         daemons=Daemons(Path(settings.mps_dir) if settings.mps_dir else None),
+        reach=reach,
     )
     held, ours = setup.recover()
     limits = BY_HAMI_CORE if settings.hami_core_dir else ADVISORY

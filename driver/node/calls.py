@@ -1,0 +1,48 @@
+"""What the kubelet's calls set in motion: who prepares, who unprepares, who is told of it."""
+
+from driver.node.claims import ClaimRef
+from driver.node.faults import Reach, pass_by
+from driver.node.link import Link
+from driver.node.local import LocalNode
+from driver.node.occupied import Occupied
+from driver.node.prepare import Preparer
+from driver.node.service import ClaimWork, Preparing, Unpreparing
+from driver.node.settings import NodeSettings
+
+
+class Calls:
+    """The work on claims, put together; make it where there is an event loop."""
+
+    def __init__(self, local: LocalNode, settings: NodeSettings, *, reach: Reach = pass_by) -> None:
+        self.link = Link()
+        self._preparer = Preparer(
+            local.store,
+            local.files,
+            local.setup,
+            get_claim=self.link.get_claim,
+            node=lambda: local.facts,
+            on_double_use=self._refused,
+            reach=reach,
+        )
+        self.occupied = Occupied(
+            local.store,
+            driver=settings.driver,
+            boot=local.boot,
+            release=self._preparer.unprepare,
+        )
+        limit = settings.parallel_claims
+        self.preparing: Preparing = ClaimWork(limit, self._preparer.prepare)
+        self.unpreparing: Unpreparing = ClaimWork(limit, self._unprepare)
+
+    async def drain(self) -> None:
+        """Wait for everything that was begun."""
+        await self.preparing.drain()
+        await self.unpreparing.drain()
+
+    async def _unprepare(self, claim: ClaimRef) -> None:
+        await self._preparer.unprepare(claim)
+        self.occupied.unprepared(claim.uid)
+
+    def _refused(self, claim: ClaimRef, reason: str) -> None:
+        self.link.report_use(claim, reason)
+        self.occupied.look()

@@ -1,0 +1,51 @@
+"""The two sockets of the plugin: the driver's, and the one by which the kubelet finds it."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import grpc.aio
+import structlog
+
+from driver.node.health.bulletin import Bulletin
+from driver.node.health.service import add_health
+from driver.node.registration import RegistrationService, add_registration
+from driver.node.service import Preparing, Unpreparing, add_services
+from driver.node.settings import NodeSettings
+from driver.node.sockets import bind, clear_dead
+
+# How long calls may go on when the plugin ends.
+_GRACE_S = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+async def listen(
+    servers: AsyncExitStack,
+    settings: NodeSettings,
+    *,
+    preparing: Preparing,
+    unpreparing: Unpreparing,
+    bulletin: Bulletin,
+) -> None:
+    """Have the driver's socket served before the kubelet is told of it; `servers` ends in reverse.
+
+    Raises `NodeError` when a socket cannot be bound.
+    """
+    clear_dead(Path(settings.registry_dir), f"{settings.driver}-*reg.sock")
+    clear_dead(Path(settings.data_dir()), "dra-*.sock")
+    driver = grpc.aio.server()
+    add_services(driver, preparing=preparing, unpreparing=unpreparing)
+    add_health(driver, bulletin, pool=settings.node_name)
+    bind(driver, Path(settings.driver_socket()))
+    await driver.start()
+    servers.push_async_callback(driver.stop, _GRACE_S)
+    # A stream that goes on would be waited for.
+    servers.callback(bulletin.close)
+    registrar = grpc.aio.server()
+    service = RegistrationService(settings.driver, settings.driver_socket())
+    add_registration(registrar, service)
+    bind(registrar, Path(settings.registration_socket()))
+    await registrar.start()
+    servers.push_async_callback(registrar.stop, None)
+    servers.callback(Path(settings.registration_socket()).unlink, missing_ok=True)
+    log.info("serving", driver=settings.driver, node=settings.node_name)
