@@ -76,19 +76,15 @@ class BestFit:
         )
 
     def _usable(self, demand: Demand) -> list[Candidate]:
-        """The candidates that may be placed on an empty board."""
+        """The candidates that nothing alone keeps from the demand."""
         if demand.takes_all:
             return list(demand.candidates)
         rules, book = self._plan.rules, self._plan.book
-        usable = [one for one in demand.candidates if one.obstacle(rules, book) is None]
-        return [one for one in usable if self._fits(one)] if demand.constraints else usable
-
-    def _fits(self, candidate: Candidate) -> bool:
-        """Whether it may be on the board as it is."""
-        fits = self._place(candidate)
-        if fits:
-            self._board.take_back()
-        return fits
+        return [
+            one
+            for one in demand.candidates
+            if one.obstacle(rules, book) is None and _has_values(one)
+        ]
 
     def _place(self, candidate: Candidate) -> bool:
         """Put it on the board; what Kubernetes would stop at is no choice, for there is another."""
@@ -180,3 +176,12 @@ class BestFit:
                 if index is not None and not result.admin_access:
                     consumed = {name: one.nano for name, one in result.consumed_capacity.items()}
                     yield Taken(index, consumed, exclusive=result.share_id is None)
+
+
+def _has_values(candidate: Candidate) -> bool:
+    """Whether the constraints can be asked about the device at all."""
+    try:
+        candidate.values()
+    except AllocationError:
+        return False
+    return True

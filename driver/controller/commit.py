@@ -161,7 +161,7 @@ def _quarantine(
     proposal: Proposal, pools: Iterable[Pool], ledger: Ledger, now: float
 ) -> frozenset[DeviceId]:
     """Devices of these pools that are not to be chosen anew; what the scheduler picked may stay."""
-    released = ledger.quarantined((one.id for pool in pools for one in pool.devices), now)
+    released = ledger.quarantined([one.id for pool in pools for one in pool.devices], now)
     return released.difference(result.device_id() for result in proposal.results)
 
 

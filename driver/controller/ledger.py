@@ -149,9 +149,9 @@ class Ledger:
 
     def quarantined(self, devices: Iterable[DeviceId], now: float) -> frozenset[DeviceId]:
         """Those that were whole and released so lately that the scheduler may not know (rule 7)."""
-        released = self._released.get
+        released = self._released
         return frozenset(
-            device for device in devices if now - released(device, float("-inf")) < QUARANTINE_S
+            [one for one in devices if one in released and now - released[one] < QUARANTINE_S]
         )
 
     def holder(self, device: DeviceId) -> Commitment | None:

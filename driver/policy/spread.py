@@ -1,7 +1,5 @@
 """spread: take the emptiest device and node; several devices apart from each other."""
 
-from collections import Counter
-
 from driver.model.allocation import Score, Term
 from driver.policy import fullness
 from driver.policy.nodeuse import node_use
@@ -70,8 +68,7 @@ def _idle(domains: Domains, full: dict[int, float], opened: list[int]) -> float:
     """The mean share of free devices, with the choice, of the domains that it is in."""
     if not full:
         return 0.0
-    taken = Counter(domains.of[index] for index in opened)
-    return sum(
-        (domains.free[domain] - taken[domain]) / domains.size[domain]
-        for domain in (domains.of[index] for index in full)
-    ) / len(full)
+    of, size, left = domains.of, domains.size, list(domains.free)
+    for index in opened:
+        left[of[index]] -= 1
+    return sum([left[of[index]] / size[of[index]] for index in full]) / len(full)
