@@ -33,8 +33,9 @@ async def work(folder, point):
     node.start()
     await node.prepare(ref(5))
     node.armed = point
-    await node.prepare(ref(0))
-    await node.unprepare(ref(0))
+    for number in (0, 6):
+        await node.prepare(ref(number))
+        await node.unprepare(ref(number))
     for _ in range(300):
         node.store.locked(lambda _: put(prepared(1)))
 
@@ -71,7 +72,9 @@ async def _look(node: Machine) -> None:
     assert node.book()[UIDS[5]].phase == "done"
     assert {UIDS[5]} <= node.cdi_files() <= set(node.book())
     await node.unprepare(ref(1))
-    await node.prepare(ref(0))
-    await node.unprepare(ref(0))
+    for number in (0, 6):
+        await node.prepare(ref(number))
+        await node.unprepare(ref(number))
     assert set(node.book()) == node.cdi_files() == {UIDS[5]}
+    assert node.settings() == {}, "no part of a card is left"
     node.stop()
