@@ -44,6 +44,8 @@ class Board:
         self._show = show
         self._clock = clock
         self._devices: tuple[Device, ...] | None = None
+        self._dress: Callable[[Device], Device] = lambda device: device
+        self._dressed: tuple[Device, ...] = ()
         self._taints: dict[str, Taints] = {}
         self._shown: tuple[Device, ...] | None = None
 
@@ -52,10 +54,20 @@ class Board:
         """The devices that there are, in their order."""
         return tuple(device.name for device in self._devices or ())
 
+    @property
+    def plain(self) -> tuple[Device, ...]:
+        """The devices as they were said last, without what is put on them here."""
+        return self._devices or ()
+
     def devices(self, devices: Sequence[Device]) -> None:
         """Say what devices there are; taints that they bring stand before all others."""
         self._devices = tuple(devices)
-        self._refresh()
+        self._put_on()
+
+    def dress(self, dress: Callable[[Device], Device]) -> None:
+        """Have every device go through `dress`, from now on; it must not raise."""
+        self._dress = dress
+        self._put_on()
 
     def taints(self, source: str, taints: Taints) -> None:
         """Replace what `source` holds against devices, by name; a card's counts for its parts.
@@ -83,10 +95,14 @@ class Board:
         kept = next(same, None)
         return kept or structs.replace(taint, time_added=time_of(self._clock()))
 
+    def _put_on(self) -> None:
+        self._dressed = tuple(map(self._dress, self.plain))
+        self._refresh()
+
     def _refresh(self) -> None:
         if self._devices is None:
             return
-        tainted = tuple(self._tainted(device) for device in self._devices)
+        tainted = tuple(self._tainted(device) for device in self._dressed)
         if tainted != self._shown:
             self._shown = tainted
             self._show(tainted)
@@ -99,7 +115,10 @@ class Board:
             for name in names
             for taint in sorted(self._taints[source].get(name, ()), key=_order)
         ]
-        return structs.replace(device, taints=(*device.taints, *found)) if found else device
+        # Two sources may say the same; the first one has said it.
+        distinct = {(taint.key, taint.value, taint.effect): taint for taint in reversed(found)}
+        taints = (*device.taints, *reversed(distinct.values()))
+        return structs.replace(device, taints=taints) if found else device
 
 
 def _order(taint: DeviceTaint) -> tuple[str, str, str]:

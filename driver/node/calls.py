@@ -1,5 +1,6 @@
 """What the kubelet's calls set in motion: who prepares, who unprepares, who is told of it."""
 
+from driver.node.cdi import AnswerDevice
 from driver.node.claims import ClaimRef
 from driver.node.faults import Reach, pass_by
 from driver.node.link import Link
@@ -31,13 +32,18 @@ class Calls:
             release=self._preparer.unprepare,
         )
         limit = settings.parallel_claims
-        self.preparing: Preparing = ClaimWork(limit, self._preparer.prepare)
+        self.preparing: Preparing = ClaimWork(limit, self._prepare)
         self.unpreparing: Unpreparing = ClaimWork(limit, self._unprepare)
 
     async def drain(self) -> None:
         """Wait for everything that was begun."""
         await self.preparing.drain()
         await self.unpreparing.drain()
+
+    async def _prepare(self, claim: ClaimRef) -> tuple[AnswerDevice, ...]:
+        answer = await self._preparer.prepare(claim)
+        self.link.prepared(claim.uid)
+        return answer
 
     async def _unprepare(self, claim: ClaimRef) -> None:
         await self._preparer.unprepare(claim)

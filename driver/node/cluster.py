@@ -4,7 +4,7 @@ Imported when the kubelet's sockets are served already (see `driver.node.link`).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -19,9 +19,11 @@ from driver.model.resourceclaim import ResourceClaim
 from driver.node.board import Board
 from driver.node.claims import ClaimRef
 from driver.node.cordon import Cordon
+from driver.node.held import PreparedClaim
 from driver.node.publish import Publisher
 from driver.node.settings import NodeSettings
 from driver.node.slices import API_VERSION
+from driver.node.statuswriter import StatusWriter
 from driver.wire.decode import decode
 
 # Reading a claim must leave time for the rest within the kubelet's 45 seconds.
@@ -45,8 +47,14 @@ class NodeInCluster:
     """One node as the API server sees it: its slices, its claims, its events."""
 
     def __init__(
-        self, rest: Rest, settings: NodeSettings, *, may_publish: Callable[[], bool]
+        self,
+        rest: Rest,
+        settings: NodeSettings,
+        held: Callable[[], Awaitable[tuple[PreparedClaim, ...]]],
+        *,
+        may_publish: Callable[[], bool],
     ) -> None:
+        """`held` gives the claims that are prepared on this node."""
         self._rest = rest
         self._recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=settings.node_name)
         self._publisher = Publisher(
@@ -58,11 +66,18 @@ class NodeInCluster:
             rest, self.board, self._recorder, driver=settings.driver, node=settings.node_name
         )
 
+        self._statuses = StatusWriter(rest, held, driver=settings.driver)
+        # Told of the cards' health, by the name of their device.
+        self.health = self._statuses.health
+        # Told of a claim that has been prepared.
+        self.prepared = self._statuses.prepared
+
     async def run(self) -> None:
         """Publish and tell until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._recorder.run())
             group.create_task(self._cordon.run())
+            group.create_task(self._statuses.run())
             # A restart must not offer a closed card, not even for a moment.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CORDON_PATIENCE_S):

@@ -23,6 +23,10 @@ class ClusterSide(Protocol):
         """Tell whoever looks at the claim that another one holds its device."""
         ...
 
+    def prepared(self, uid: str) -> None:
+        """The claim is prepared; returns at once, whatever follows from it."""
+        ...
+
 
 class Link:
     """Stands for the cluster's side before there is one; make it where there is an event loop."""
@@ -49,3 +53,7 @@ class Link:
     def report_use(self, claim: ClaimRef, reason: str) -> None:
         """As `ClusterSide.report_use`; only for claims that have been read."""
         self._side.result().report_use(claim, reason)
+
+    def prepared(self, uid: str) -> None:
+        """As `ClusterSide.prepared`; only for claims that have been read."""
+        self._side.result().prepared(uid)

@@ -104,12 +104,13 @@ class NodePlugin:
         from driver.node.sharing.probe import published  # noqa: PLC0415
 
         local, settings = self._local, self._settings
-        node = NodeInCluster(rest, settings, may_publish=local.turn.mine)
+        node = NodeInCluster(rest, settings, local.store.claims, may_publish=local.turn.mine)
         await find_lost(local.store, node.claims, local.facts)
         calls.link.connect(node)
         node.board.devices(await published(rest, settings, local.offered))
         node.board.taints(lost.SOURCE, lost.taints(local.cards, driver=settings.driver))
         local.ward.show_on(node.board)
+        local.ward.tell(node.health)
         async with asyncio.TaskGroup() as group:
             group.create_task(node.run())
             group.create_task(calls.occupied.run(node.get_claim, node.board.taints))

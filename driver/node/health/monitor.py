@@ -74,9 +74,18 @@ class Monitor:
         try:
             while True:
                 self._take_in(await self._next())
-                await asyncio.to_thread(self._memory.write, dict(self._cards))
+                await self._remember()
         finally:
             listener.stop()
+
+    async def _remember(self) -> None:
+        writing = asyncio.ensure_future(asyncio.to_thread(self._memory.write, dict(self._cards)))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            # What was begun on the disk is over before the plugin ends.
+            await writing
+            raise
 
     async def _next(self) -> Heard:
         try:
