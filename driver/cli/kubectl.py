@@ -208,3 +208,38 @@ def doctor(
 
     access = _access(kubeconfig, context, request_timeout, namespace=namespace)
     command.doctor(access, driver=driver, output=output)
+
+
+@app.command()
+def migrate(
+    files: Annotated[
+        list[str],
+        typer.Option("-f", "--filename", help='Manifests: file, folder, or "-" for stdin.'),
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="diff or yaml.")] = "diff",
+    *,
+    inventory: Annotated[
+        list[str],
+        typer.Option(help="Which cards there are, for percentages: an inventory or a snapshot."),
+    ] = [],  # noqa: B006 - typer copies it
+    kubernetes: Annotated[
+        str | None, typer.Option(help="The release whose defaults hold; default: 1.37.")
+    ] = None,
+    device_class: Annotated[str, typer.Option(help="The class that claims ask for.")] = DRIVER,
+) -> None:
+    """Rewrite HAMi and device plugin manifests with claims.
+
+    Prints a diff, or the whole files; nothing is written. What an object does not keep is said on
+    stderr. docs/hami.md has the rules.
+    """
+    from driver.cli import migrate as command  # noqa: PLC0415
+
+    command.migrate(
+        command.Asked(
+            files=files,
+            inventory=inventory,
+            kubernetes=kubernetes,
+            device_class=device_class,
+            output=output,
+        )
+    )

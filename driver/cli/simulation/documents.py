@@ -66,12 +66,13 @@ def read(paths: Iterable[str]) -> tuple[Document, ...]:
     return tuple(
         document
         for path in paths
-        for name, text in _texts(path)
+        for name, text in texts(path)
         for document in _documents(name, text)
     )
 
 
-def _texts(path: str) -> Iterator[tuple[str, str]]:
+def texts(path: str) -> Iterator[tuple[str, str]]:
+    """The name and text of a file, of the files in a folder, or of stdin; `ManifestError`."""
     if path == _STDIN:
         yield "stdin", sys.stdin.read()
         return
