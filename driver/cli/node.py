@@ -23,6 +23,7 @@ _HELP: Mapping[str, str] = {
     "pod_uid": "UID of the plugin's pod; empty outside a pod.",
     "simulate": "Publish cards that are not there, such as 4xT4; empty: read NVML.",
     "inventory": "Where cards come from: nvml, simulated, or what a package brings.",
+    "attribute_rules": "A file of rules that add attributes to devices; it may change.",
     "mig": "Cards in parts: off, static (as found) or dynamic (made for claims).",
     "mps_dir": "Where the keeper of MPS daemons is told what is wanted; empty: no MPS.",
     "hami_core_dir": "Where HAMi-core's library is on the host; empty: nothing keeps limits.",
@@ -35,6 +36,7 @@ _HELP: Mapping[str, str] = {
     "parallel_claims": "How many claims are prepared at the same time.",
     "unhealthy_effect": "What an unhealthy card does to pods: NoSchedule, or NoExecute.",
     "ignored_xids": "An XID that says nothing about a card; several.",
+    "probe_port": "Where the kubelet's probes are answered (grpc.health.v1); 0: nowhere.",
     "quiet_seconds": "How long without another XID until one that asks for no reset is over.",
 }
 _LOG_LEVELS = ("debug", "info", "warning", "error")

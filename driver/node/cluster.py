@@ -56,6 +56,9 @@ class NodeInCluster:
     ) -> None:
         """`held` gives the claims that are prepared on this node."""
         self._rest = rest
+        # Under its name, as the kubelet's own events are: `kubectl describe node` shows it.
+        name = settings.node_name
+        self._node = Subject(api_version="v1", kind="Node", name=name, uid=name)
         self._recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=settings.node_name)
         self._publisher = Publisher(
             rest, driver=settings.driver, node=settings.node_name, may_publish=may_publish
@@ -121,6 +124,12 @@ class NodeInCluster:
         async for page in self._rest.pages(f"/apis/{API_VERSION}/resourceclaims"):
             for item in page.items or ():
                 yield decode(ResourceClaim, bytes(item))
+
+    def report_rules(self, fault: str) -> None:
+        """An Event on the Node of attribute rules that cannot be used."""
+        self._recorder.record(
+            self._node, "AttributeRulesRefused", fault, action="Publish", warning=True
+        )
 
     def report_use(self, claim: ClaimRef, reason: str) -> None:
         """An Event on the claim that has to wait."""

@@ -63,6 +63,19 @@ class LocalNode:
         self.store.close()
         self.turn.close()
 
+    async def reread(self) -> bool:
+        """Read the cards again; whether something of what is offered has changed.
+
+        Raises `InventoryError` when they cannot be read at all; all stays as it is then.
+        """
+        cards = await asyncio.to_thread(self.inventory.cards)
+        renewed = self.offered.renewed(cards)
+        if renewed == self.offered:
+            return False
+        self.cards, self.offered = cards, renewed
+        self.facts = await asyncio.to_thread(self._read_facts)
+        return True
+
     async def follow_vendor(self) -> None:
         """Keep the vendor's CDI devices known until cancelled.
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from driver.model.errors import QuadrantError
-from driver.node import lost
 from driver.node.adopt import find_lost
 from driver.node.calls import Calls
 from driver.node.card import Inventory
@@ -23,6 +22,7 @@ from driver.node.faults import Reach, pass_by
 from driver.node.listen import listen
 from driver.node.local import LocalNode
 from driver.node.settings import NodeSettings
+from driver.node.showing import Showing
 
 if TYPE_CHECKING:
     from driver.kube.rest import Rest
@@ -101,18 +101,25 @@ class NodePlugin:
         """Be part of the cluster: what prepares is linked, what there is gets published."""
         rest = await connect()
         from driver.node.cluster import NodeInCluster  # noqa: PLC0415  (see `driver.node.link`)
-        from driver.node.sharing.probe import published  # noqa: PLC0415
+        from driver.node.sharing.probe import counters_kept  # noqa: PLC0415
 
         local, settings = self._local, self._settings
         node = NodeInCluster(rest, settings, local.store.claims, may_publish=local.turn.mine)
         await find_lost(local.store, node.claims, local.facts)
         calls.link.connect(node)
-        node.board.devices(await published(rest, settings, local.offered))
-        node.board.taints(lost.SOURCE, lost.taints(local.cards, driver=settings.driver))
+        showing = Showing(
+            local,
+            settings,
+            node.board,
+            counters=await counters_kept(rest, settings, local.offered),
+            on_refusal=node.report_rules,
+        )
+        await showing.start()
         local.ward.show_on(node.board)
         local.ward.tell(node.health)
         async with asyncio.TaskGroup() as group:
             group.create_task(node.run())
+            group.create_task(showing.run())
             group.create_task(calls.occupied.run(node.get_claim, node.board.taints))
 
     async def _until(self, stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:

@@ -33,6 +33,8 @@ class NodeSettings(
     # Where cards come from; empty: "simulated" with `simulate`, else "nvml". Other packages bring
     # others (entry points of the group `quadrant.inventories`).
     inventory: str = ""
+    # A file of rules that add attributes to devices; empty: none. It may change at any time.
+    attribute_rules: str = ""
     # Cards that can be cut into parts (MIG): "off" offers them whole, "static" the parts that
     # somebody has made; "dynamic" makes parts for the claims that want them.
     mig: Literal["off", "static", "dynamic"] = "off"
@@ -60,6 +62,8 @@ class NodeSettings(
     ignored_xids: tuple[int, ...] = ()
     # Seconds without another XID after which one that asks for no reset is over.
     quiet_seconds: int = 300
+    # Where the kubelet's probes are answered (grpc.health.v1); 0: nowhere.
+    probe_port: int = 0
 
     def data_dir(self) -> PurePosixPath:
         """The driver's own folder: its socket, the checkpoint, locks."""

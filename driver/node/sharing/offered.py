@@ -48,6 +48,18 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
         """Whether cards are cut into parts as claims come."""
         return any(offer.made() for offer in self.parts.values())
 
+    def renewed(self, cards: Iterable[Card]) -> "Offered":
+        """The same offers with what the cards tell now; how they are cut up stays.
+
+        New cards are not offered: all that works on cards has to know them from the start.
+        """
+        told = {card.index: card for card in cards}
+        kept = tuple(structs.replace(told.get(one.index, one), mig=one.mig) for one in self.cards)
+        modes = {
+            now.uuid: self.modes[before.uuid] for before, now in zip(self.cards, kept, strict=True)
+        }
+        return structs.replace(self, cards=kept, modes=modes)
+
     def devices(self, *, counters: bool) -> tuple[Device, ...]:
         """What is published: cards first, then their parts.
 

@@ -38,12 +38,11 @@ _DEVICE = Device(
 log = structlog.get_logger(__name__)
 
 
-async def published(rest: "Rest", settings: NodeSettings, offered: Offered) -> tuple[Device, ...]:
-    """The devices of this node as the API server can take them."""
-    counters = offered.cuts_cards() and await keeps_counters(
+async def counters_kept(rest: "Rest", settings: NodeSettings, offered: Offered) -> bool:
+    """Whether what is offered can be published with its counters; asked only if it has some."""
+    return offered.cuts_cards() and await keeps_counters(
         rest, driver=settings.driver, node=settings.node_name
     )
-    return offered.devices(counters=counters)
 
 
 async def keeps_counters(rest: "Rest", *, driver: str, node: str) -> bool:
