@@ -8,18 +8,11 @@ from driver.allocator.attributes import Values
 from driver.allocator.capacity import Amounts, Portion, consumption
 from driver.allocator.condition import Condition, Traits
 from driver.model.allocation import DeviceUse
-from driver.model.errors import TooDearError
 from driver.model.ids import DeviceId, PoolId
 from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
 from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from driver.selector.device import SelectorDevice
-from driver.selector.errors import SelectorError
-from driver.selector.program import compile_selector
-
-# What one selector may cost on one device; see `Program.judge` for what that means.
-_SELECTOR_MAY_COST = 50_000
-# Claims may each bring selectors of their own: answers that nobody asks for again must go.
-_MOST_ANSWERS = 512
+from driver.selector.judge import Judgement, Subject, judge_of
 
 # Users ask for few different amounts; who asks for very many pays for each of them.
 _KEPT_REQUESTS = 64
@@ -35,9 +28,8 @@ class PooledDevice:
     __slots__ = (
         "_attributes",
         "_condition",
-        "_judged",
         "_portions",
-        "_selector_device",
+        "_subject",
         "capacity",
         "device",
         "id",
@@ -55,8 +47,7 @@ class PooledDevice:
         self.taints: tuple[DeviceTaint, ...] = device.taints
         self.traits = _traits(self.id, device, shareable=self.shareable)
         self.capacity = self.traits.capacity
-        self._selector_device: SelectorDevice | None = None
-        self._judged: dict[str, _Judgement] = {}
+        self._subject = Subject(self.id.driver, device)
         self._attributes: dict[str, Values] = {}
         self._portions: dict[tuple[object, ...], Portion | None] = {}
         self._condition: Condition | None = None
@@ -66,43 +57,16 @@ class PooledDevice:
         """The pool it is in."""
         return PoolId(self.id.driver, self.id.pool)
 
-    def selected(self, expression: str) -> bool | SelectorError:
-        """What the selector says of the device, or how it fails; worked out once.
+    def judged(self, expression: str) -> Judgement:
+        """What the selector says of the device, or how it fails, and what it costs to find out.
 
         An error is an answer here, not raised: it counts only where a search meets the device.
-        Raises `TooDearError`.
         """
-        answer = self._judgement(expression)[0]
-        if isinstance(answer, TooDearError):
-            raise TooDearError(str(answer))
-        return answer
-
-    def price(self, expression: str) -> int:
-        """What it has cost to find out what the selector says, in CEL's units."""
-        return self._judgement(expression)[1]
-
-    def _judgement(self, expression: str) -> "_Judgement":
-        known = self._judged.get(expression)
-        if known is None:
-            if len(self._judged) >= _MOST_ANSWERS:
-                self._judged.clear()
-            known = self._judged[expression] = self._evaluate(expression)
-        return known
-
-    def _evaluate(self, expression: str) -> "_Judgement":
-        try:
-            program = compile_selector(expression)
-            return program.judge(self.as_selectors_see_it(), _SELECTOR_MAY_COST)
-        except TooDearError as error:
-            return error, _SELECTOR_MAY_COST
-        except SelectorError as error:
-            return error, 0
+        return judge_of(expression).judge(self._subject)
 
     def as_selectors_see_it(self) -> SelectorDevice:
         """The device as a value of CEL, made once."""
-        if self._selector_device is None:
-            self._selector_device = SelectorDevice.of(self.id.driver, self.device)
-        return self._selector_device
+        return self._subject.view
 
     def under(self, use: DeviceUse) -> Condition:
         """The device with this use of it, kept until it is asked for with another one."""
@@ -136,9 +100,6 @@ class PooledDevice:
                 return None
             self._attributes[name] = attributes.values(found, name=name, of=self.id)
         return self._attributes[name]
-
-
-_Judgement = tuple[bool | SelectorError | TooDearError, int]
 
 
 def _traits(name: DeviceId, device: Device, *, shareable: bool) -> Traits:

@@ -126,8 +126,10 @@ class Pool:
         here, found, spent = set(self.devices), list[Selected](), 0
         for position, device in enumerate(self.asked):
             for index, expression in enumerate(expressions):
-                answer = device.selected(expression)
-                spent += device.price(expression)
+                answer, price = device.judged(expression)
+                spent += price
+                if isinstance(answer, TooDearError):
+                    raise TooDearError(str(answer))
                 if spent > SELECTORS_MAY_COST:
                     raise TooDearError(f"its selectors take too long on the devices of {self.id}")
                 if isinstance(answer, SelectorError):

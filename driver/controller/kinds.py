@@ -4,167 +4,144 @@ Clusters are built of many equal nodes, and most of them are in one of a few sta
 question has to be answered for each state only once.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import count
+from typing import TypeVar
 
-from driver.allocator.attributes import Values
+from driver.allocator.demand import Rules
 from driver.allocator.device import PooledDevice
-from driver.allocator.pools import SELECTORS_MAY_COST, Pool
-from driver.allocator.problem import Problem
-from driver.model.errors import AllocationError, TooDearError
-from driver.model.quantity import Quantity
-from driver.model.resourceclaim import DeviceSubRequest, ExactDeviceRequest, ResourceClaim
-from driver.selector.errors import SelectorError
+from driver.allocator.pools import Pool
+from driver.controller.cluster import Cluster
+from driver.controller.looks import Aspect, aspect, look_at
+from driver.controller.nominations import Together
+from driver.model.allocation import DeviceUse
+from driver.model.core import Node
+from driver.model.ids import DeviceId
+from driver.model.resourceclaim import ResourceClaim
 
-# Forget what was worked out for so many devices: most of them are published no longer.
+T = TypeVar("T")
+# Forget what was worked out for so many: most of it is of things that are there no longer.
 _MOST_DEVICES = 100_000
+_MOST_NUMBERS = 100_000
+_MOST_ASPECTS = 64
+
+# The look of each node, with the pools that it was taken of.
+_Looks = dict[str, tuple[tuple[Pool, ...], int | None]]
 
 
 class Makes:
-    """What is published of devices, as numbers: with the same one, two differ only in names.
+    """What questions have worked out of the nodes and can share, because it depends on none.
 
-    Shared by all questions, because it depends on none.
+    Equal things have the same number; different ones never have, even when all is forgotten.
     """
 
     def __init__(self) -> None:
-        self._of: dict[PooledDevice, int] = {}
+        self._fresh = count()
         self._numbers: dict[Hashable, int] = {}
+        self._of_device: dict[PooledDevice, int] = {}
+        self._looks: OrderedDict[Aspect, _Looks] = OrderedDict()
+        self._states: dict[str, tuple[int, Hashable]] = {}
 
-    def of(self, device: PooledDevice) -> int:
-        """The number of this device's make."""
-        known = self._of.get(device)
+    def number(self, what: Hashable) -> int:
+        """The number of this."""
+        known = self._numbers.get(what)
         if known is None:
-            if len(self._of) > _MOST_DEVICES:
-                self._of.clear()
-            known = self._numbers.setdefault(_published(device), len(self._numbers))
-            self._of[device] = known
+            if len(self._numbers) >= _MOST_NUMBERS:
+                self._numbers.clear()
+                self._of_device.clear()
+            known = self._numbers[what] = next(self._fresh)
         return known
 
+    def make(self, device: PooledDevice) -> int:
+        """The number of what is published of the device, apart from names and attributes."""
+        known = self._of_device.get(device)
+        if known is None:
+            if len(self._of_device) >= _MOST_DEVICES:
+                self._of_device.clear()
+            known = self._of_device[device] = self.number(_published(device))
+        return known
 
-class _SpecialError(Exception):
-    """This node has something that is not compared: it is like no other."""
+    def looks(self, seen: Aspect) -> _Looks:
+        """The looks of nodes for all questions that pay attention to the same."""
+        known = self._looks.setdefault(seen, {})
+        self._looks.move_to_end(seen)
+        if len(self._looks) > _MOST_ASPECTS:
+            self._looks.popitem(last=False)
+        return known
 
-
-class _Names:
-    """Values of one node in the order in which they are met.
-
-    Links and attributes count by which devices share a value; how it is called differs by node.
-    """
-
-    def __init__(self) -> None:
-        self._met: dict[tuple[str, Hashable], int] = {}
-
-    def __call__(self, name: str, value: Hashable | None) -> int | None:
-        return None if value is None else self._met.setdefault((name, value), len(self._met))
-
-    def all(self, name: str, values: Values | None) -> Hashable:
-        if values is None:
-            return None
-        # In some fixed order, so that equal nodes number their values alike.
-        elements = sorted(values.elements, key=repr)
-        return values.listed, frozenset(self(name, element) for element in elements)
+    def state(self, node: Node, pools: tuple[Pool, ...], cluster: Cluster) -> Hashable:
+        """What is in use of the devices of the node, or expected to be, and their taints."""
+        name = node.metadata.name
+        version = cluster.changes.at(name)
+        known = self._states.get(name)
+        if known is None or known[0] != version:
+            _make_room(self._states, cluster)
+            usage = Together(cluster.ledger.use(), cluster.nominations.use())
+            known = self._states[name] = version, tuple(_state(pools, usage))
+        return known[1]
 
 
 class Kinds:
-    """Tells the kind of a node for these claims."""
+    """Tells the kind of a node for these claims, as long as the classes stay what they are."""
 
-    def __init__(self, claims: tuple[ResourceClaim, ...], makes: Makes) -> None:
-        asked = tuple(_asked(claims))
-        self._classes = tuple(dict.fromkeys(one.device_class_name for one in asked))
-        self._own = tuple(one.cel.expression for ask in asked for one in ask.selectors if one.cel)
-        self._derives = any(one.derived_attributes for one in asked)
-        self._attributes = tuple(sorted(set(_attributes(claims))))
+    def __init__(self, claims: tuple[ResourceClaim, ...], cluster: Cluster, makes: Makes) -> None:
+        self._cluster = cluster
         self._makes = makes
+        self._aspect = aspect(claims, cluster.classes)
+        self._looks = makes.looks(self._aspect)
 
-    def of(self, problem: Problem) -> Hashable | None:
+    def of(self, node: Node, *, unused: bool = False) -> Hashable | None:
         """Equal for nodes on which the claims get equal devices; None: this one is special.
 
-        Raises `TooDearError`.
+        `unused`: as if no device of it were in use. Raises `TooDearError`.
         """
-        if self._derives:
+        cluster = self._cluster
+        pools = cluster.inventory.pools(node)
+        look = self._look(node.metadata.name, pools)
+        if look is None:
             return None
-        expressions = (*self._of_classes(problem), *self._own)
-        names = _Names()
-        _pay(problem.pools, expressions)
-        try:
-            return tuple(self._pool(problem, pool, expressions, names) for pool in problem.pools)
-        except (_SpecialError, AllocationError):
-            return None
+        state = tuple(_state(pools, {})) if unused else self._makes.state(node, pools, cluster)
+        return look, state, Rules.of(cluster.features, node).may_skip_node_operations
 
-    def _of_classes(self, problem: Problem) -> Iterator[str]:
-        for name in self._classes:
-            known = problem.classes.get(name)
-            for selector in known.spec.selectors if known is not None else ():
-                if selector.cel is not None:
-                    yield selector.cel.expression
+    def _look(self, name: str, pools: tuple[Pool, ...]) -> int | None:
+        known = self._looks.get(name)
+        if known is None or known[0] is not pools:
+            _make_room(self._looks, self._cluster)
+            seen = look_at(self._aspect, pools, self._makes.make)
+            known = self._looks[name] = pools, None if seen is None else self._makes.number(seen)
+        return known[1]
 
-    def _pool(
-        self, problem: Problem, pool: Pool, expressions: tuple[str, ...], names: _Names
-    ) -> Hashable:
-        if pool.counter_sets or pool.others:
-            raise _SpecialError
-        return (
-            pool.incomplete,
-            pool.invalid is not None,
-            tuple(self._device(problem, one, expressions, names) for one in pool.devices),
-        )
 
-    def _device(
-        self, problem: Problem, device: PooledDevice, expressions: tuple[str, ...], names: _Names
-    ) -> Hashable:
-        use = problem.usage.get(device.id)
-        traits = device.traits
-        return (
-            self._makes.of(device),
-            tuple(_passes(device, expression) for expression in expressions),
-            names("nvlink", traits.nvlink_group),
-            names("root", traits.pcie_root),
-            names("numa", traits.numa_node),
-            tuple(names.all(name, device.attribute(name)) for name in self._attributes),
-            device.taints,
-            use and (use.exclusive, len(use.shares), _amounts(use.consumed)),
-        )
+def _make_room(by_node: dict[str, T], cluster: Cluster) -> None:
+    """Nodes come and go under ever new names."""
+    if len(by_node) > 2 * len(cluster.nodes) + 64:
+        by_node.clear()
 
 
 def _published(device: PooledDevice) -> Hashable:
-    capacity = sorted(device.device.capacity.items(), key=lambda item: item[0])
-    conditions = (device.device.binding_conditions, device.device.binding_failure_conditions)
-    return device.id.driver, device.traits.model, device.shareable, tuple(capacity), conditions
+    published = device.device
+    return (
+        device.id.driver,
+        device.traits.model,
+        device.shareable,
+        tuple(published.capacity.items()),
+        published.binding_conditions,
+        published.binding_failure_conditions,
+        tuple(
+            (one.counter_set, tuple(one.counters.items()), one.compatibility_groups)
+            for one in published.consumes_counters
+        ),
+        device.slice.spec.skip_node_operations,
+    )
 
 
-def _amounts(consumed: Mapping[str, Quantity]) -> Hashable:
-    return tuple(sorted((name, amount.nano) for name, amount in consumed.items()))
-
-
-def _pay(pools: Iterable[Pool], expressions: tuple[str, ...]) -> None:
-    """Try each selector on each device, as long as that is no burden to others."""
-    spent = 0
-    for device in (device for pool in pools for device in pool.devices):
-        for expression in expressions:
-            spent += device.price(expression)
-            if spent > SELECTORS_MAY_COST:
-                raise TooDearError("the selectors of its requests take too long to be evaluated")
-
-
-def _passes(device: PooledDevice, expression: str) -> bool:
-    answer = device.selected(expression)
-    if isinstance(answer, SelectorError):
-        raise _SpecialError
-    return answer
-
-
-def _asked(
-    claims: tuple[ResourceClaim, ...],
-) -> Iterator[ExactDeviceRequest | DeviceSubRequest]:
-    for claim in claims:
-        for request in claim.spec.devices.requests:
-            if request.exactly is not None:
-                yield request.exactly
-            yield from request.first_available
-
-
-def _attributes(claims: tuple[ResourceClaim, ...]) -> Iterator[str]:
-    for claim in claims:
-        for constraint in claim.spec.devices.constraints:
-            name = constraint.match_attribute or constraint.distinct_attribute
-            if name is not None:
-                yield name
+def _state(pools: tuple[Pool, ...], usage: Mapping[DeviceId, DeviceUse]) -> Iterator[Hashable]:
+    for pool in pools:
+        for device in pool.devices:
+            use = usage.get(device.id)
+            if use is None:
+                yield device.taints or None
+            else:
+                amounts = tuple((name, one.nano) for name, one in sorted(use.consumed.items()))
+                yield device.taints, use.exclusive, len(use.shares), amounts

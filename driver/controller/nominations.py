@@ -5,7 +5,7 @@ was promised falls as soon as the ledger knows better.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, overload
 
 import msgspec
 
@@ -15,6 +15,7 @@ from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import AllocationResult, ResourceClaim
 
+T = TypeVar("T")
 # Stands for the UID of the special claim of a pod, which does not exist yet.
 SPECIAL = ""
 
@@ -126,12 +127,20 @@ class Together(Mapping[DeviceId, DeviceUse]):
         self._soon = soon
 
     def __getitem__(self, device: DeviceId) -> DeviceUse:
+        found = self.get(device)
+        if found is None:
+            raise KeyError(device)
+        return found
+
+    @overload
+    def get(self, device: DeviceId, /) -> DeviceUse | None: ...
+    @overload
+    def get(self, device: DeviceId, default: DeviceUse | T, /) -> DeviceUse | T: ...
+    def get(self, device: DeviceId, default: object = None, /) -> object:
+        """Its use, else the default: asked of free devices most of the time, so without a raise."""
         now, soon = self._now.get(device), self._soon.get(device)
         if now is None or soon is None:
-            found = now or soon
-            if found is None:
-                raise KeyError(device)
-            return found
+            return now or soon or default
         consumed = dict(now.consumed)
         for name, amount in soon.consumed.items():
             consumed[name] = consumed[name] + amount if name in consumed else amount

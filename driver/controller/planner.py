@@ -5,8 +5,7 @@ decides; it writes nothing and awaits nothing.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -80,7 +79,7 @@ class Planner:
         self._verdicts: OrderedDict[bytes, Verdicts] = OrderedDict()
 
     def prepare(self, pod: Pod, at_most: int) -> bool:
-        """Work ahead for `plan`, on so many nodes; whether all is done.
+        """Work ahead for `plan`, not much more than `Verdicts.refresh` allows; whether all is done.
 
         Lets the caller attend to other things in between when very many nodes have changed.
         """
@@ -218,12 +217,9 @@ def _allocated(verdicts: Verdicts, node: str) -> Allocated | None:
 
 def rejections(verdicts: Verdicts) -> Iterator[NodeRejection]:
     """Why nodes are out of the question: all reasons, the most frequent first."""
-    by_reason: dict[str, list[tuple[str, Misfit]]] = {}
-    for name, misfit in verdicts.misfits():
-        by_reason.setdefault(misfit.reason, []).append((name, misfit))
-    for reason, nodes in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
-        example, remedy = _remedy(verdicts, nodes)
-        yield NodeRejection(reason, len(nodes), example, remedy)
+    for reason, names in sorted(verdicts.out.items(), key=lambda item: (-len(item[1]), item[0])):
+        example, remedy = _remedy(verdicts, names)
+        yield NodeRejection(reason, len(names), example, remedy)
 
 
 def ending_pods(node: str) -> str:
@@ -231,11 +227,14 @@ def ending_pods(node: str) -> str:
     return f"end pods on node {node} that have devices"
 
 
-def _remedy(verdicts: Verdicts, nodes: list[tuple[str, Misfit]]) -> tuple[str, str]:
+def _remedy(verdicts: Verdicts, names: Sequence[str]) -> tuple[str, str]:
     """An example, with what would help if only that is in the way."""
-    for name, misfit in islice(nodes, _TRIED_REMEDIES):
+    for name in names[:_TRIED_REMEDIES]:
+        misfit = verdicts.of(name)
+        if not isinstance(misfit, Misfit):
+            continue
         if misfit.devices and verdicts.fits_when_empty(name):
             return name, ending_pods(name)
         if misfit.remedy and verdicts.devices_fit(name):
             return name, misfit.remedy
-    return nodes[0][0], ""
+    return names[0], ""

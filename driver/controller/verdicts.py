@@ -5,7 +5,8 @@ costs what has changed since the last one, not the size of the cluster.
 """
 
 import heapq
-from collections.abc import Hashable, Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -25,6 +26,8 @@ from driver.policy.weights import parse
 _Entry = tuple[tuple[float, ...], str, int]
 # Kinds of nodes come and go with their use; so many are remembered.
 _MOST_KINDS = 20_000
+# To search for devices takes so much longer than to look at a node of a known kind.
+_LOOKS_A_SEARCH = 15
 
 
 class Fits(msgspec.Struct, frozen=True):
@@ -63,9 +66,12 @@ class Verdicts:
         weights = parse(question.weights)
         self._scorer = cluster.scoring.node_scorer(question.node_policy, weights)
         self._objective = cluster.scoring.objective(question.gpu_policy, weights)
-        self._kinds = Kinds(question.claims, makes)
+        self._makes = makes
+        self._kinds = Kinds(question.claims, cluster, makes)
         self._of_kind: dict[Hashable, Verdict] = {}
         self._by_node: dict[str, Verdict] = {}
+        # The nodes that the pod cannot run on by the reason, their names in order.
+        self._out: dict[str, list[str]] = {}
         self._version = -1
         self._stale: dict[str, None] = {}
         # The best node first; an entry counts while its number is the node's latest.
@@ -76,14 +82,15 @@ class Verdicts:
         self._too_dear = ""
 
     def refresh(self, at_most: int | None = None) -> bool:
-        """Ask the nodes that have changed, at most so many; whether none is left.
+        """Ask the nodes that have changed, and stop after so much work; whether none is left.
 
-        Raises `TooDearError`, once and for all: what takes too long on one node is not tried on
-        all others.
+        A look at a node is 1, a search for devices as much as 15. Raises `TooDearError`, once and
+        for all: what takes too long on one node is not tried on all others.
         """
         self._note_changes()
-        names = list(self._stale)[:at_most]
-        for name in names:
+        begun = self._work()
+        while self._stale and (at_most is None or self._work() - begun < at_most):
+            name = next(iter(self._stale))
             del self._stale[name]
             self._ask(name)
         if len(self._ranking) > 2 * len(self._by_node) + 64:
@@ -120,6 +127,11 @@ class Verdicts:
             if isinstance(verdict, Misfit):
                 yield name, verdict
 
+    @property
+    def out(self) -> Mapping[str, Sequence[str]]:
+        """The nodes that the pod cannot run on: for each reason their names, in order."""
+        return self._out
+
     def allocate(self, node: str) -> Allocated | Unsatisfiable:
         """The best devices of this node; raises `AllocationError`."""
         return self._search(problem(self.question, self._cluster.node(node), self._cluster))
@@ -130,37 +142,49 @@ class Verdicts:
 
     def fits_when_empty(self, node: str) -> bool:
         """Whether the devices would do if nobody used any."""
-        asked = problem(self.question, self._cluster.node(node), self._cluster)
-        return isinstance(self._evaluate(msgspec.structs.replace(asked, usage={})), Fits)
+        return isinstance(self._by_devices(self._cluster.node(node), unused=True), Fits)
+
+    def _work(self) -> int:
+        return self.looks + _LOOKS_A_SEARCH * self.evaluations
 
     def _note_changes(self) -> None:
         changes = self._cluster.changes
         changed: Iterable[str] | None = changes.since(self._version)
         if changed is None:
             self._of_kind.clear()
+            self._kinds = Kinds(self.question.claims, self._cluster, self._makes)
             changed = (*self._cluster.nodes, *self._by_node)
         self._version = changes.now
         self._stale.update(dict.fromkeys(changed))
 
     def _ask(self, name: str) -> None:
+        self._forget(name)
         node = self._cluster.nodes.get(name)
         if node is None:
-            self._by_node.pop(name, None)
-            self._number.pop(name, None)
             return
         self.looks += 1
         if self._too_dear:
             raise TooDearError(self._too_dear)
         try:
-            verdict = self._verdict(node)
+            verdict = self._by_node[name] = self._verdict(node)
         except TooDearError as error:
             self._too_dear = str(error)
             raise
-        self._by_node[name] = verdict
-        self._entries += 1
-        self._number[name] = self._entries
-        if isinstance(verdict, Fits):
+        if isinstance(verdict, Misfit):
+            insort(self._out.setdefault(verdict.reason, []), name)
+        else:
+            self._entries += 1
+            self._number[name] = self._entries
             heapq.heappush(self._ranking, (verdict.order, name, self._entries))
+
+    def _forget(self, name: str) -> None:
+        before = self._by_node.pop(name, None)
+        self._number.pop(name, None)
+        if isinstance(before, Misfit):
+            names = self._out[before.reason]
+            del names[bisect_left(names, name)]
+            if not names:
+                del self._out[before.reason]
 
     def _counts(self, entry: _Entry) -> bool:
         return self._number.get(entry[1]) == entry[2]
@@ -173,13 +197,13 @@ class Verdicts:
             return Misfit("another claim of the pod can only be used on other nodes")
         return self._by_devices(node)
 
-    def _by_devices(self, node: Node) -> Verdict:
-        asked = problem(self.question, node, self._cluster)
-        kind = self._kinds.of(asked)
+    def _by_devices(self, node: Node, *, unused: bool = False) -> Verdict:
+        kind = self._kinds.of(node, unused=unused)
         known = self._of_kind.get(kind) if kind is not None else None
         if known is not None:
             return known
-        verdict = self._evaluate(asked)
+        asked = problem(self.question, node, self._cluster)
+        verdict = self._evaluate(msgspec.structs.replace(asked, usage={}) if unused else asked)
         if kind is not None:
             if len(self._of_kind) >= _MOST_KINDS:
                 self._of_kind.clear()
@@ -191,9 +215,10 @@ class Verdicts:
         try:
             outcome = self._search(asked)
         except AllocationError as error:
-            return Misfit(f"allocation stops with an error: {error}", devices=True)
+            reason = f"allocation stops with an error: {error}"
+            return Misfit(_anonymous(reason, asked), devices=True)
         if isinstance(outcome, Unsatisfiable):
-            return Misfit(_lack(outcome), devices=True)
+            return Misfit(_lack(outcome, asked), devices=True)
         if self._scorer is None:
             return Fits()
         view, chosen = node_view(asked), choice(asked, outcome.allocations)
@@ -206,9 +231,20 @@ class Verdicts:
         return allocate(asked, objective=self._objective)
 
 
-def _lack(outcome: Unsatisfiable) -> str:
+def _lack(outcome: Unsatisfiable, asked: Problem) -> str:
     """What the devices lack, without the names of those at hand: many nodes share a reason."""
     if outcome.truncated:
         return outcome.reason()
-    reasons = dict.fromkeys(one.reason for one in outcome.rejections)
+    reasons = dict.fromkeys(_anonymous(one.reason, asked) for one in outcome.rejections)
     return "; ".join(reasons) or outcome.reason()
+
+
+def _anonymous(reason: str, asked: Problem) -> str:
+    for pool in asked.pools:
+        if str(pool.id) not in reason:
+            continue
+        for device in pool.devices:
+            reason = reason.replace(f"device {device.id}", "a device")
+        reason = reason.replace(f"resource pool {pool.id}", "a resource pool")
+        reason = reason.replace(str(pool.id), "a resource pool of the node")
+    return reason

@@ -7,6 +7,7 @@ broken: every expression fails on it, so the error is kept and raised when it is
 from driver.model.resourceslice import Device, DeviceAttribute
 from driver.selector.errors import CelError
 from driver.selector.functions import quantity, semver
+from driver.selector.worst import SMALL
 
 Names = dict[str, object]
 
@@ -62,9 +63,32 @@ class SelectorDevice:
             self.broken = self.broken or f"attribute {name}: {error}"
             return
         self.attributes.setdefault(domain, {})[short] = value
-        parts = value if isinstance(value, list) else [value]
-        sizes = [len(part) for part in parts if isinstance(part, str)]
-        self.largest = max(self.largest, len(parts), *sizes)
+        self.largest = max(self.largest, _size(value))
+
+
+def is_regular(driver: str, device: Device) -> bool:
+    """Whether each of its values can be read and is of a usual size.
+
+    Then no more can be seen of it than the values that an expression names.
+    """
+    return len(driver) <= SMALL and all(_is_usual(one) for one in device.attributes.values())
+
+
+def _is_usual(attribute: DeviceAttribute) -> bool:
+    if attribute.int_ is not None or attribute.bool_ is not None:
+        return True
+    if attribute.string is not None:
+        return len(attribute.string) <= SMALL
+    try:
+        value = _value(attribute)
+    except CelError:
+        return False
+    return not isinstance(value, list) or _size(value) <= SMALL
+
+
+def _size(value: object) -> int:
+    parts = value if isinstance(value, list) else [value]
+    return max(len(parts), *(len(part) for part in parts if isinstance(part, str)), 0)
 
 
 def _value(attribute: DeviceAttribute) -> object:

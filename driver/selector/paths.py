@@ -20,17 +20,18 @@ def device_path(node: Node, *, hidden: bool = False) -> Path | None:
     """
     if isinstance(node, Ident):
         return () if node.name == ".device" or (node.name == "device" and not hidden) else None
-    step = _step(node)
-    if step is None:
+    further = step(node)
+    if further is None:
         return None
-    operand, name = step
+    operand, name = further
     path = device_path(operand, hidden=hidden)
     if path is None or len(path) == _FULL or (path and path[0] not in _MAPS):
         return None
     return (*path, name)
 
 
-def _step(node: Node) -> tuple[Node, str] | None:
+def step(node: Node) -> tuple[Node, str] | None:
+    """What the node goes into, and the constant field or key by which; None for any other node."""
     if isinstance(node, Select):
         return None if node.test or node.optional else (node.operand, node.field)
     if isinstance(node, Call) and node.function == "_[_]" and len(node.args) > 1:

@@ -47,7 +47,7 @@ def valid(problem: Problem, picks: tuple[Pick, ...]) -> bool:
 
 def _alone(problem: Problem, asked: Any, device: PooledDevice) -> bool:
     room = _has_room(problem, [(asked, device)], device)
-    return room and all(device.selected(one.cel.expression) for one in asked.selectors)
+    return room and all(device.judged(one.cel.expression)[0] for one in asked.selectors)
 
 
 def amounts(asked: Any, device: PooledDevice) -> dict[str, int]:

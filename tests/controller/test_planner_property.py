@@ -146,6 +146,6 @@ def compare(world: World) -> None:
         if world.at.nominations.get(one.metadata.uid) is not None:
             continue
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Kinds, "of", lambda *_: None)
+            patch.setattr(Kinds, "of", lambda *_, **__: None)
             fresh = essence(Planner(world.at).explain(one))
         assert essence(world.planner.explain(one)) == fresh
