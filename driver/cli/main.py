@@ -59,6 +59,14 @@ def node(context: typer.Context) -> None:
     processes.call("node", context.args)
 
 
+@app.command(add_help_option=False, context_settings=_PASS_ON)
+def mps(context: typer.Context) -> None:
+    """Keep the MPS daemons of one node, beside the node plugin."""
+    from driver.cli import processes  # noqa: PLC0415
+
+    processes.call("mps", context.args)
+
+
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
     if asked:
         version()

@@ -1,4 +1,4 @@
-"""The two commands that serve a cluster: `quadrant controller`, and (in `node`) `quadrant node`.
+"""The commands that serve a cluster: `quadrant controller`, and those of `node` and `mps`.
 
 Options and their defaults are those of the processes' settings; what they mean is said there. The
 processes themselves are imported when they run.
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from driver.cli import node, scorers
+from driver.cli import mps, node, scorers
 from driver.cli.usage import told_by
 from driver.controller.policies import Defaults, resolve
 from driver.controller.settings import ControllerSettings
@@ -25,6 +25,9 @@ Kubeconfig = Annotated[
 ]
 LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
 
+# Those that run on every node read their arguments without typer.
+_LEAN = {"node": node.call, "mps": mps.call}
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -35,8 +38,8 @@ app = typer.Typer(
 
 def call(name: str, arguments: list[str]) -> None:
     """Run one of the commands with what followed its name on the command line."""
-    if name == "node":
-        node.call(arguments)
+    if name in _LEAN:
+        _LEAN[name](arguments)
         return
     import_structlog()
     app(arguments, prog_name=f"quadrant {name}")

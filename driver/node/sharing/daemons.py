@@ -1,6 +1,6 @@
 """The MPS daemons that claims need: wanted from the keeper, waited for, and given up.
 
-Runs no daemon itself (`driver.node.sharing.keeper` does). The caller holds the cards' locks.
+Runs no daemon itself (`driver.node.mps` does). The caller holds the cards' locks.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import structlog
 
 from driver.node.errors import HardwareError, StorageError
 from driver.node.held import HeldDevice, PreparedClaim, takes
-from driver.node.sharing.mpsfiles import MpsFolder, WantedDaemon
+from driver.node.mps.folder import MpsFolder, WantedDaemon
 from driver.node.sharing.rules import daemon_cards, daemon_name
 
 # How long a daemon may take to answer, or to end: within the time that the kubelet gives a call.

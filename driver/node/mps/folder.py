@@ -44,7 +44,9 @@ class WantedDaemon(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 class DaemonState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What became of a wanted daemon."""
 
-    # Of what it was told last, once it answers; empty before that.
+    # UUIDs of its cards: what has to be set back when it ends.
+    cards: tuple[str, ...] = ()
+    # The version of what it was told last, once it answers; empty before that.
     ready: str = ""
     # Why it does not work, in a sentence; it is tried again all the same.
     error: str = ""
@@ -92,6 +94,10 @@ class MpsFolder:
     def names(self) -> Iterator[str]:
         """The names of all daemons that are wanted."""
         yield from (path.stem for path in sorted(self._wanted.glob("*.json")))
+
+    def known(self) -> Iterator[str]:
+        """The names of all daemons that there is a state of."""
+        yield from (path.parent.name for path in sorted(self.path.glob("*/state.json")))
 
     def state(self, name: str) -> DaemonState | None:
         """What the keeper says of a daemon; None when there is none."""
