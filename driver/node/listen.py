@@ -8,6 +8,7 @@ import structlog
 
 from driver.node.health.bulletin import Bulletin
 from driver.node.health.service import add_health
+from driver.node.probes import add_probes, checks, serve_probes
 from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
@@ -36,14 +37,19 @@ async def listen(
     driver = grpc.aio.server()
     add_services(driver, preparing=preparing, unpreparing=unpreparing)
     add_health(driver, bulletin, pool=settings.node_name)
+    registration = RegistrationService(settings.driver, settings.driver_socket())
+    probed = checks(settings, registration)
+    add_probes(driver, probed)
     bind(driver, Path(settings.driver_socket()))
     await driver.start()
     servers.push_async_callback(driver.stop, _GRACE_S)
     # A stream that goes on would be waited for.
     servers.callback(bulletin.close)
+    if settings.probe_port:
+        probes = await serve_probes(settings.probe_port, probed)
+        servers.push_async_callback(probes.stop, None)
     registrar = grpc.aio.server()
-    service = RegistrationService(settings.driver, settings.driver_socket())
-    add_registration(registrar, service)
+    add_registration(registrar, registration)
     bind(registrar, Path(settings.registration_socket()))
     await registrar.start()
     servers.push_async_callback(registrar.stop, None)
