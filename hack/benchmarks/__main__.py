@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from hack.benchmarks import decisions, preparing, resident, roundtrip, scheduling, starting
+from hack.benchmarks import decisions, knowing, preparing, resident, roundtrip, scheduling, starting
 from hack.benchmarks.figures import Section, document, table
 
 Options = argparse.Namespace
@@ -41,7 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--seed", type=int, default=1, help="another seed: other nodes and cards in use")
     add("--nodes", type=int, nargs="+", default=[500], help="nodes of eight GPUs, sizes in turn")
-    add("--decisions", type=int, default=1000, help="decisions of each case of commit")
+    add(
+        "--decisions",
+        type=int,
+        default=1000,
+        help="decisions of a case of commit, changes of ledger",
+    )
     add("--pods", type=int, default=600, help="pods of each batch of schedule")
     add("--claims", type=int, default=1000, help="claims of prepare and memory")
     return parser
@@ -51,6 +56,11 @@ def _commit(options: Options) -> Iterator[Section]:
     for nodes in options.nodes:
         yield decisions.measure(nodes=nodes, decisions=options.decisions, seed=options.seed)
         yield roundtrip.measure(nodes=nodes, reviews=options.decisions, seed=options.seed)
+
+
+def _ledger(options: Options) -> Iterator[Section]:
+    for nodes in options.nodes:
+        yield from knowing.measure(nodes=nodes, changes=options.decisions, seed=options.seed)
 
 
 def _schedule(options: Options) -> Iterator[Section]:
@@ -73,6 +83,7 @@ def _memory(options: Options) -> Iterator[Section]:
 
 _MEASURES: dict[str, Callable[[Options], Iterator[Section]]] = {
     "commit": _commit,
+    "ledger": _ledger,
     "prepare": _prepare,
     "start": _start,
     "memory": _memory,

@@ -67,7 +67,7 @@ class Stage:
         """The next commit: the scheduler's first fit on some node that has room."""
         workload = self.fleet.workload
         claim = workload.claim(*self._next())
-        self.cluster.put_claim(convert(ResourceClaim, claim), self.now)
+        self.show(msgspec.json.encode(claim))
         name = self._chance.choice(self.fleet.names)
         while not self._free[name]:
             name = self._chance.choice(self.fleet.names)
@@ -96,22 +96,25 @@ class Stage:
         stored = msgspec.json.decode(msgspec.json.encode(question.proposed))
         results = [builtins(result) for result in ruling.results]
         stored["status"]["allocation"]["devices"]["results"] = results
-        self._stored(stored)
-        self._release()
-        self.now += _APART_S
+        self.show(self.stored(stored))
+        self.release()
 
-    def _stored(self, claim: Json) -> None:
-        """The claim is seen with its devices."""
-        name, version = claim["metadata"]["name"], str(next(self._numbers))
-        metadata = {**claim["metadata"], "resourceVersion": version}
-        self.cluster.put_claim(convert(ResourceClaim, {**claim, "metadata": metadata}), self.now)
+    def stored(self, claim: Json) -> bytes:
+        """The claim with its devices, as the watch is about to show it."""
+        version = str(next(self._numbers))
         found = claim["status"]["allocation"]["devices"]["results"]
         cards = tuple((one["pool"], int(one["device"].removeprefix("gpu-"))) for one in found)
-        self._holders.append((name, cards))
+        self._holders.append((claim["metadata"]["name"], cards))
         self._count(cards, 1)
+        metadata = {**claim["metadata"], "resourceVersion": version}
+        return msgspec.json.encode({**claim, "metadata": metadata})
 
-    def _release(self) -> None:
-        """Some claim goes."""
+    def show(self, document: bytes) -> None:
+        """The watch shows a claim."""
+        self.cluster.put_claim(decode(ResourceClaim, document), self.now)
+
+    def release(self) -> None:
+        """Some claim goes, and time passes."""
         index = self._chance.randrange(len(self._holders))
         self._holders[index], self._holders[-1] = self._holders[-1], self._holders[index]
         name, cards = self._holders.pop()
@@ -119,6 +122,7 @@ class Stage:
         self.cluster.remove_claim(
             ObjectKey(NAMESPACE, name), ClaimUid(f"uid-{name}"), next(self._numbers), self.now
         )
+        self.now += _APART_S
 
     def _count(self, cards: tuple[tuple[str, int], ...], more: int) -> None:
         for card in cards:
@@ -140,10 +144,7 @@ class Stage:
     def _fill(self, taken: list[Place]) -> None:
         for place in taken:
             claim = self.fleet.holder(place, next(self._numbers))
-            if place.other:
-                self.cluster.put_claim(convert(ResourceClaim, claim), self.now)
-            else:
-                self._stored(claim)
+            self.show(msgspec.json.encode(claim) if place.other else self.stored(claim))
 
 
 def _review(old: Json, new: Json) -> bytes:

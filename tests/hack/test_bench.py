@@ -6,6 +6,7 @@ import pytest
 
 from driver.controller.commit import Allow
 from driver.controller.warming import warm
+from hack.benchmarks import knowing
 from hack.benchmarks.figures import Figure, Section, Spread, document, quantile, spread, table
 from hack.benchmarks.fleet import CARDS, MACHINES, Fleet
 from hack.benchmarks.preparing import Way
@@ -119,6 +120,15 @@ def test_the_same_seed_gives_the_same_commits() -> None:
     )
     questions = [[_step(stage) for _ in range(10)] for stage in (one, same, other)]
     assert questions[0] == questions[1] != questions[2]
+
+
+def test_knowing_a_cluster() -> None:
+    """All of it takes more than reading it; each change is applied as often as asked for."""
+    built, followed = knowing.measure(nodes=8, changes=3, seed=1)
+    assert built.title == "ledger of 8 slices with 8 cards each, 32 claims"
+    assert all(one.ratio is not None and one.ratio > 1 for one in built.figures)
+    counts = [one.value.count for one in followed.figures if isinstance(one.value, Spread)]
+    assert counts == [3, 3, 3]
 
 
 def test_calls() -> None:
