@@ -43,6 +43,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     nvlink_group: str | None = None
     # How it can be cut into parts; None: it cannot.
     mig: MigCapability | None = None
+    # Files of the machine that a container needs to use it, such as /dev/dri/renderD128. Empty:
+    # others know (the NVIDIA Container Toolkit).
+    device_nodes: tuple[str, ...] = ()
     # Why it does not answer, or not to everything; None: it does.
     lost: str | None = None
 

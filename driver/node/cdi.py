@@ -176,8 +176,11 @@ def _environment(devices: Iterable[HeldDevice], *, limited: bool) -> list[str]:
     """
     ordered = sorted(devices, key=_place)
     cards = [list(results) for _, results in groupby(ordered, key=_place)]
-    # The vendor's CDI device sets this variable itself, to keep the NVIDIA runtime out of it.
-    visible = dict.fromkeys(d[0].uuid for d in cards if d[0].vendor_device is None)
+    # The vendor's CDI device sets this variable itself, to keep the NVIDIA runtime out of it. A
+    # card with device nodes is none of NVIDIA's.
+    visible = dict.fromkeys(
+        d[0].uuid for d in cards if d[0].vendor_device is None and not d[0].device_nodes
+    )
     env = [f"NVIDIA_VISIBLE_DEVICES={','.join(visible)}"] if visible else []
     if limited:
         for position, results in enumerate(cards):

@@ -162,6 +162,7 @@ def _of_card(result: DeviceRequestAllocationResult, card: Card, node: NodeFacts)
         model=card.product_name,
         card_memory=card.usable_memory(),
         vendor_device=node.vendor_devices.get(card.uuid),
+        device_nodes=card.device_nodes,
         can_be_cut=card.mig is not None and node.cuts_cards,
     )
 

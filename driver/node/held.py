@@ -72,6 +72,8 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     card_memory: int
     # The CDI device of the vendor's own file, which brings device nodes and libraries.
     vendor_device: str | None = None
+    # Device nodes that a container needs, where the inventory knows them.
+    device_nodes: tuple[str, ...] = ()
     # A part of the card; `uuid` is then the part's own, and empty until it is made.
     partition: Partition | None = None
     sharing: CardSharing | None = None

@@ -4,6 +4,7 @@ import json
 import re
 from itertools import permutations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,6 +130,22 @@ def test_where_the_toolkit_describes_the_card_its_device_is_used_as_well() -> No
         "CUDA_DEVICE_MEMORY_LIMIT_0": "4096m",
         "CUDA_DEVICE_SM_LIMIT_0": "10",
     }
+
+
+def test_a_card_with_device_nodes_brings_them_and_is_not_shown_to_nvidia() -> None:
+    """Its inventory knows what a container needs; NVIDIA's runtime would look for the UUID."""
+    nodes = ("/dev/kfd", "/dev/dri/renderD128")
+    other = msgspec.structs.replace(held("gpu-0"), device_nodes=nodes)
+    used = prepared(0, [other, held("gpu-1")])
+    written = json.loads(document(DRIVER, used))["devices"]
+    assert [one["containerEdits"].get("deviceNodes") for one in written] == [
+        [{"path": "/dev/kfd"}, {"path": "/dev/dri/renderD128"}],
+        None,
+        None,
+    ]
+    assert environment((used, ""))["NVIDIA_VISIBLE_DEVICES"] == _uuids("gpu-1")
+    assert "NVIDIA_VISIBLE_DEVICES" not in environment((prepared(0, [other]), ""))
+    assert claim_of(document(DRIVER, used)) == used
 
 
 def test_every_result_is_answered_with_a_device_of_its_own() -> None:

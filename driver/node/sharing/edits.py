@@ -1,4 +1,4 @@
-"""What a container is given so that it uses its cards as its claim says: variables and mounts.
+"""What a container is given so that it uses its cards as its claim says: variables, mounts, nodes.
 
 Pure. Whatever of these appears in several CDI devices of a claim is the same in all of them, since
 a container may get any of them, and several.
@@ -42,6 +42,13 @@ def lock_folder(state: str) -> str:
 
 def device_edits(device: HeldDevice, limiter: Limiter | None) -> Edits:
     """What the use of one device brings, whatever else a container has."""
+    nodes: Edits = {}
+    if device.device_nodes:
+        nodes["deviceNodes"] = [{"path": path} for path in device.device_nodes]
+    return {**nodes, **_sharing_edits(device, limiter)}
+
+
+def _sharing_edits(device: HeldDevice, limiter: Limiter | None) -> Edits:
     if device.by_mps() and device.sharing is not None:
         daemon = device.sharing.daemon
         return {
