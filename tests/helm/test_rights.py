@@ -20,6 +20,7 @@ from driver.admission.configuration import (
     VALIDATING,
 )
 from driver.cli.control import LEASE, SECRET
+from driver.model.names import DRIVER
 from tests.helm.chart import ROOT, Chart, Object, find
 
 pytestmark = pytest.mark.cluster
@@ -121,8 +122,15 @@ CALLS: dict[tuple[str, str], tuple[tuple[str, ...], int, list[Right]]] = {
     ("driver/node/publish.py", "patch"): ((NODE,), 1, claims("patch", "resourceslices")),
     ("driver/node/publish.py", "delete"): ((NODE,), 1, claims("delete", "resourceslices")),
     ("driver/node/sharing/probe.py", "create"): ((NODE,), 1, claims("create", "resourceslices")),
+    ("driver/node/cordon.py", "watch"): ((NODE,), 1, watched("", "nodes")),
+    ("driver/node/statuswriter.py", "get"): ((NODE,), 1, claims("get", "resourceclaims")),
+    # The devices of a driver need `driver` since 1.36 (KEP-4817).
+    ("driver/node/statuswriter.py", "patch"): (
+        (NODE,), 1,
+        claims("patch", "resourceclaims/status")
+        + rights(RESOURCE_API, "resourceclaims/driver", "associated-node:patch", names=(DRIVER,))),
     ("driver/node/cluster.py", "get"): ((NODE,), 1, claims("get", "resourceclaims")),
-    ("driver/node/cluster.py", "pages"): ((NODE,), 1, claims("list", "resourceclaims")),
+    ("driver/node/cluster.py", "list"): ((NODE,), 1, claims("list", "resourceclaims")),
 }  # fmt: skip
 
 
