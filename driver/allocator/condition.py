@@ -15,7 +15,7 @@ from driver.policy.view import DeviceView
 UNUSED = DeviceUse()
 
 
-class Traits(msgspec.Struct, frozen=True, kw_only=True):
+class Traits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What scorers see of a device as it is published; capacity in nano units."""
 
     id: DeviceId

@@ -25,7 +25,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     compatibility_groups: bool = False
 
 
-class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is in use of one device: all of it (`exclusive`), or shares of its capacity.
 
     Admin access uses nothing and does not appear here. `consumed` is the sum over all shares.
@@ -36,14 +36,14 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
     consumed: dict[str, Quantity] = {}
 
 
-class Term(msgspec.Struct, frozen=True):
+class Term(msgspec.Struct, frozen=True, gc=False):
     """One summand of a score, in words a user understands."""
 
     name: str
     points: float
 
 
-class Score(msgspec.Struct, frozen=True):
+class Score(msgspec.Struct, frozen=True, gc=False):
     """How good a choice is: more is better, and the terms add up to the total.
 
     `then` are the scores of the policies that break ties, in their order.
@@ -58,14 +58,14 @@ class Score(msgspec.Struct, frozen=True):
         return sum(term.points for term in self.terms)
 
 
-class RunnerUp(msgspec.Struct, frozen=True):
+class RunnerUp(msgspec.Struct, frozen=True, gc=False):
     """A choice that was possible and scored less, or the same and lost the tie."""
 
     devices: tuple[DeviceId, ...]
     score: Score
 
 
-class Rejection(msgspec.Struct, frozen=True):
+class Rejection(msgspec.Struct, frozen=True, gc=False):
     """Why some devices were no candidates: a reason, how many, and one of them."""
 
     reason: str
@@ -73,7 +73,7 @@ class Rejection(msgspec.Struct, frozen=True):
     example: DeviceId | None = None
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why these devices: what they scored, what came next, what was out of the question.
 
     `stopped_after` is how many steps the search took where it stopped at its bound: the devices are

@@ -15,7 +15,7 @@ from driver.model.allocation import Score
 from driver.model.ids import DeviceId
 
 
-class DeviceView(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One device as it stands before the choice.
 
     `index` is its place in `NodeView.devices`, which have the order in which the scheduler would
@@ -42,7 +42,7 @@ class DeviceView(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.exclusive or self.shares or self.used)
 
 
-class Domains(msgspec.Struct, frozen=True):
+class Domains(msgspec.Struct, frozen=True, gc=False):
     """The devices of a node parted by something they share, such as an NVLink group.
 
     `of` gives the domain of each device, `size` how many devices a domain has, `free` how many of
@@ -54,7 +54,7 @@ class Domains(msgspec.Struct, frozen=True):
     free: tuple[int, ...]
 
 
-class Partition(msgspec.Struct, frozen=True):
+class Partition(msgspec.Struct, frozen=True, gc=False):
     """Domains, whatever is in use: the domain of each device, and how many devices each has."""
 
     of: tuple[int, ...]
@@ -98,7 +98,7 @@ class Linked(Protocol):
         """The NUMA node that it is close to."""
 
 
-class Layout(msgspec.Struct, frozen=True):
+class Layout(msgspec.Struct, frozen=True, gc=False):
     """How the devices of a node are connected, which no use of them changes."""
 
     nvlink_groups: Partition
@@ -147,7 +147,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.layout or Layout.of(self.devices)
 
 
-class Taken(msgspec.Struct, frozen=True):
+class Taken(msgspec.Struct, frozen=True, gc=False):
     """One device of a choice: its `index`, what is taken of it, and whether that is all of it."""
 
     index: int
@@ -155,7 +155,7 @@ class Taken(msgspec.Struct, frozen=True):
     exclusive: bool = True
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Choice(msgspec.Struct, frozen=True, gc=False):
     """The devices that a set of claims would get; a shareable device may be in it twice.
 
     `cpu` is how many thousandths of a CPU are taken with them, where the view knows of CPU.
