@@ -210,14 +210,14 @@ class ClaimStore:
             self._take_in(self._read(status.st_size))
 
     def _read(self, end: int) -> bytes:
-        with self._path.open("rb+") as file:
+        with self._path.open("rb") as file:
             file.seek(self._size)
             data = file.read(end - self._size)
-            whole = data[: data.rfind(b"\n") + 1]
-            if len(whole) < len(data):
-                # Nobody writes while we hold the lock: its writer died, and had told nobody.
-                log.warning("cut off a torn write", file=str(self._path), bytes=len(data))
-                file.truncate(self._size + len(whole))
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            # Nobody writes while we hold the lock: its writer died, and had told nobody.
+            log.warning("cut off a torn write", file=str(self._path), bytes=len(data))
+            os.truncate(self._path, self._size + len(whole))
         return whole
 
     def _take_in(self, data: bytes) -> None:
@@ -250,7 +250,8 @@ class ClaimStore:
 
 
 def _open_lock(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Nothing is ever written to it, and no open file must keep a disk from becoming read-only.
+    return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

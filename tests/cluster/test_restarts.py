@@ -1,0 +1,206 @@
+"""The node plugin is replaced and killed while the kubelet calls it: no pod suffers for good."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.node.checkpoint import drop, put
+from driver.node.faults import FaultPoint
+from driver.node.store import ClaimStore
+from tests.cluster import workloads
+from tests.cluster.plugins import in_place, plugin, registered
+from tests.cluster.site import Site
+from tests.cluster.workloads import Object, made_from, pod, request, share, template
+from tests.node.builders import prepared
+
+pytestmark = pytest.mark.cluster
+
+NODE = "t4"
+# A card that can be cut up, so that all steps of preparing are gone through.
+_CUT = ("--simulate=2xA100-SXM4-40GB", "--mig=dynamic")
+# The journal is written anew after so many lines (driver.node.store).
+_NEARLY_FULL = 252
+
+
+def _events(site: Site, name: str, reason: str) -> list[str]:
+    """What was told of a pod for this reason."""
+    return [
+        event.get("note") or event.get("message", "")
+        for event in site.api.list("events")
+        if (event.get("regarding") or event.get("involvedObject", {})).get("name") == name
+        and event.get("reason") == reason
+    ]
+
+
+def test_a_rolling_update_under_pods_that_come_and_go(site: Site) -> None:
+    """Twice, pods starting and ending all through it: none of them is told of any trouble."""
+    site.api.create("templates", template("share", request(**share(memory="1Gi"))))
+    old, seen = site.deployment.nodes[NODE], [0]
+
+    def come_and_go(count: int) -> list[str]:
+        names = [f"p{seen[0] + n}" for n in range(count)]
+        seen[0] += count
+        for name in names:
+            site.api.create("pods", pod(name, claims={"gpu": made_from("share")}, node=NODE))
+        return names
+
+    site.run(pod("long", claims={"gpu": made_from("share")}, node=NODE))
+    container = site.pod("long")["status"]["containerStatuses"][0]["containerID"]
+    names = come_and_go(3)
+    for uid in ("11111111", "22222222"):
+        new = plugin(site, NODE, f"--pod-uid={uid}", name=uid)
+        new.start()
+        names += come_and_go(2)
+        registered(site, new)
+        names += come_and_go(2)
+        for name in names[:3]:
+            site.api.delete("pods", name)
+        gone, names = names[:3], names[3:]
+        old.stop()
+        names += come_and_go(2)
+        site.running(*names)
+        site.delete(*gone)
+        old = new
+    try:
+        assert [e for n in range(seen[0]) for e in _events(site, f"p{n}", "FailedPrepare")] == []
+        told = [_events(site, f"p{n}", "FailedPrepareDynamicResources") for n in range(seen[0])]
+        assert [event for events in told for event in events] == []
+        status = site.pod("long")["status"]["containerStatuses"][0]
+        assert (status["containerID"], status["restartCount"]) == (container, 0)
+        site.delete(*names, "long")
+        assert site.cdi_files() == []
+    finally:
+        site.deployment.nodes[NODE].start()
+        registered(site, site.deployment.nodes[NODE])
+        old.stop()
+
+
+@pytest.fixture
+def parts(site: Site) -> Iterator[None]:
+    """A class and a template for parts of cards."""
+    driver = f'device.driver == "{workloads.CLASS}"'
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "parts"},
+        "spec": {
+            "selectors": [
+                {
+                    "cel": {
+                        "expression": f"{driver} && "
+                        f'device.attributes["{workloads.CLASS}"].type == "mig"'
+                    }
+                }
+            ]
+        },
+    }
+    site.deployment.apply(body)
+    wanted = {"name": "gpu", "exactly": {"deviceClassName": "parts"}}
+    site.api.create("templates", template("part", wanted))
+    yield
+    site.deployment.kubectl("delete", "deviceclass", "parts")
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("point", FaultPoint)
+def test_killed_at_every_step(site: Site, point: FaultPoint, tmp_path: Path) -> None:
+    """The kubelet asks again: the pod runs, or is gone, and nothing is left of it."""
+    (node,) = (one for one in site.state["nodes"] if one["name"] == NODE)
+    data = Path(node["plugins_dir"]) / workloads.CLASS
+    marker = tmp_path / "killed"
+    own = site.deployment.nodes[NODE]
+    own.stop()
+    if point is FaultPoint.COMPACTED:
+        _fill(data / "claims.journal")
+    armed = ("-m", "tests.cluster.killed", point.name, str(marker))
+    first = plugin(site, NODE, *_CUT, name=point.name, program=armed)
+    wanted = pod("one", claims={"gpu": made_from("part")}, node=NODE)
+    try:
+        first.start()
+        registered(site, first)
+        site.api.create("pods", wanted)
+        site.wait(
+            lambda: f"the pod to run, or {point} to be reached:\n{first.tail()}",
+            lambda: marker.exists() or _runs(site, "one"),
+        )
+        if not marker.exists():
+            site.api.delete("pods", "one")
+            site.wait(lambda: f"{point} to be reached", marker.exists)
+        first.stop(signal.SIGKILL)
+        with in_place(site, NODE, plugin(site, NODE, *_CUT, name="healed")):
+            found = site.api.get("pods", "one")
+            if found is not None and not found["metadata"].get("deletionTimestamp"):
+                site.running("one")
+            site.delete("one")
+            site.wait("the claim to be gone", lambda: not site.api.list("claims"))
+            assert site.cdi_files() == []
+            assert not list((data / "mig").glob("*")), "no part is noted as made"
+            assert _held(data / "claims.journal") == []
+    finally:
+        first.stop(signal.SIGKILL)
+
+
+def _runs(site: Site, name: str) -> bool:
+    return bool(site.pod(name).get("status", {}).get("phase") == "Running")
+
+
+def _fill(journal: Path) -> None:
+    """Let so much have happened that the next changes make the journal be written anew."""
+    store = ClaimStore(journal)
+    entry = prepared(7)
+    for _ in range(_NEARLY_FULL):
+        store.locked(lambda _book: put(entry))
+    store.locked(lambda _book: drop(entry.uid))
+    store.close()
+
+
+def _held(journal: Path) -> list[str]:
+    store = ClaimStore(journal)
+    held: list[str] = []
+    store.locked(lambda book: held.extend(claim.uid for claim in book.claims()))
+    store.close()
+    return held
+
+
+def _taints(site: Site, device: str) -> set[str]:
+    return {
+        taint["key"]
+        for part in site.api.list("slices")
+        if part["spec"]["pool"]["name"] == NODE
+        for one in part["spec"].get("devices", [])
+        if one["name"] == device
+        for taint in one.get("taints", [])
+    }
+
+
+def test_a_card_of_a_pod_deleted_by_force_is_kept_and_tainted(site: Site) -> None:
+    """Its container runs on: who was sent there waits, nobody else is sent, later all is well."""
+    site.api.create("templates", template("whole", request(index=1)))
+    uses: Object = {"gpu": made_from("whole")}
+    site.run(pod("first", claims=uses, node=NODE))
+    # A runtime that does nothing: the container cannot be ended.
+    with site.frozen(f"containerd/{NODE}"):
+        site.deployment.kubectl("delete", "pod", "first", "--force", "--grace-period=0")
+        site.wait("the first claim to be gone", lambda: not site.api.list("claims"))
+        site.api.create("pods", pod("second", claims=uses, node=NODE))
+        site.wait(
+            "the second pod to be refused",
+            lambda: any(
+                "held by claim" in told or "is held whole" in told
+                for told in _events(site, "second", "FailedPrepareDynamicResources")
+            ),
+        )
+        taint = f"{workloads.CLASS}/occupied"
+        site.wait("the card to be tainted", lambda: taint in _taints(site, "gpu-1"))
+        site.deployment.kubectl("delete", "pod", "second", "--force", "--grace-period=0")
+        site.wait("the card to be free for the scheduler", lambda: not site.api.list("claims"))
+        site.api.create("pods", pod("third", claims=uses, node=NODE))
+        site.wait(
+            lambda: f"the third pod to find no card: {site.condition('third')}",
+            lambda: site.condition("third")[0] == "Unschedulable",
+        )
+        assert taint in _taints(site, "gpu-1")
+    site.wait("the taint to go", lambda: taint not in _taints(site, "gpu-1"))
+    site.running("third")
