@@ -21,9 +21,9 @@ EXAMPLE = ROOT / "examples" / "inventory"
 MI300X = 196592 * MIB
 
 
-def settings(**more: str) -> NodeSettings:
+def settings(*, simulate: str = "", inventory: str = "") -> NodeSettings:
     """The settings of some node."""
-    return NodeSettings(node_name="n1", **more)
+    return NodeSettings(node_name="n1", simulate=simulate, inventory=inventory)
 
 
 class Tree:
