@@ -37,6 +37,8 @@ _HELP: Mapping[str, str] = {
     "unhealthy_effect": "What an unhealthy card does to pods: NoSchedule, or NoExecute.",
     "ignored_xids": "An XID that says nothing about a card; several.",
     "probe_port": "Where the kubelet's probes are answered (grpc.health.v1); 0: nowhere.",
+    "metrics_host": "Where Prometheus reads metrics.",
+    "metrics_port": "0: nowhere.",
     "quiet_seconds": "How long without another XID until one that asks for no reset is over.",
 }
 _LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -1,10 +1,13 @@
 """What the kubelet's calls set in motion: who prepares, who unprepares, who is told of it."""
 
+from functools import partial
+
 from driver.node.cdi import AnswerDevice
 from driver.node.claims import ClaimRef
 from driver.node.faults import Reach, pass_by
 from driver.node.link import Link
 from driver.node.local import LocalNode
+from driver.node.meter import Meter
 from driver.node.occupied import Occupied
 from driver.node.prepare import Preparer
 from driver.node.service import ClaimWork, Preparing, Unpreparing
@@ -14,8 +17,11 @@ from driver.node.settings import NodeSettings
 class Calls:
     """The work on claims, put together; make it where there is an event loop."""
 
-    def __init__(self, local: LocalNode, settings: NodeSettings, *, reach: Reach = pass_by) -> None:
+    def __init__(
+        self, local: LocalNode, settings: NodeSettings, *, meter: Meter, reach: Reach = pass_by
+    ) -> None:
         self.link = Link()
+        self._meter = meter
         self._preparer = Preparer(
             local.store,
             local.files,
@@ -32,8 +38,12 @@ class Calls:
             release=self._preparer.unprepare,
         )
         limit = settings.parallel_claims
-        self.preparing: Preparing = ClaimWork(limit, self._prepare)
-        self.unpreparing: Unpreparing = ClaimWork(limit, self._unprepare)
+        self.preparing: Preparing = ClaimWork(
+            limit, self._prepare, told=partial(meter.claim, "prepare")
+        )
+        self.unpreparing: Unpreparing = ClaimWork(
+            limit, self._unprepare, told=partial(meter.claim, "unprepare")
+        )
 
     async def drain(self) -> None:
         """Wait for everything that was begun."""
@@ -50,5 +60,6 @@ class Calls:
         self.occupied.unprepared(claim.uid)
 
     def _refused(self, claim: ClaimRef, reason: str) -> None:
+        self._meter.double_use()
         self.link.report_use(claim, reason)
         self.occupied.look()

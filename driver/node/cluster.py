@@ -20,6 +20,7 @@ from driver.node.board import Board
 from driver.node.claims import ClaimRef
 from driver.node.cordon import Cordon
 from driver.node.held import PreparedClaim
+from driver.node.meter import NOBODY, Meter
 from driver.node.publish import Publisher
 from driver.node.settings import NodeSettings
 from driver.node.slices import API_VERSION
@@ -53,6 +54,7 @@ class NodeInCluster:
         held: Callable[[], Awaitable[tuple[PreparedClaim, ...]]],
         *,
         may_publish: Callable[[], bool],
+        meter: Meter = NOBODY,
     ) -> None:
         """`held` gives the claims that are prepared on this node."""
         self._rest = rest
@@ -61,7 +63,11 @@ class NodeInCluster:
         self._node = Subject(api_version="v1", kind="Node", name=name, uid=name)
         self._recorder = Recorder(rest, controller=f"{DOMAIN}/node", instance=settings.node_name)
         self._publisher = Publisher(
-            rest, driver=settings.driver, node=settings.node_name, may_publish=may_publish
+            rest,
+            driver=settings.driver,
+            node=settings.node_name,
+            may_publish=may_publish,
+            meter=meter,
         )
         # What it shows is published.
         self.board = Board(self._publisher.devices)

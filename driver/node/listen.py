@@ -8,6 +8,7 @@ import structlog
 
 from driver.node.health.bulletin import Bulletin
 from driver.node.health.service import add_health
+from driver.node.meter import Meter
 from driver.node.probes import add_probes, checks, serve_probes
 from driver.node.registration import RegistrationService, add_registration
 from driver.node.service import Preparing, Unpreparing, add_services
@@ -27,6 +28,7 @@ async def listen(
     preparing: Preparing,
     unpreparing: Unpreparing,
     bulletin: Bulletin,
+    meter: Meter,
 ) -> None:
     """Have the driver's socket served before the kubelet is told of it; `servers` ends in reverse.
 
@@ -37,7 +39,7 @@ async def listen(
     driver = grpc.aio.server()
     add_services(driver, preparing=preparing, unpreparing=unpreparing)
     add_health(driver, bulletin, pool=settings.node_name)
-    registration = RegistrationService(settings.driver, settings.driver_socket())
+    registration = RegistrationService(settings.driver, settings.driver_socket(), meter=meter)
     probed = checks(settings, registration)
     add_probes(driver, probed)
     bind(driver, Path(settings.driver_socket()))

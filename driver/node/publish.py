@@ -23,6 +23,7 @@ from driver.model.core import Node
 from driver.model.errors import QuadrantError
 from driver.model.resourceslice import Device, ResourceSlice
 from driver.node.errors import NodeError
+from driver.node.meter import NOBODY, Meter
 from driver.node.slices import (
     API_VERSION,
     Action,
@@ -56,12 +57,19 @@ class Publisher:
     """Publishes the devices that it was given last; `run` it as a task."""
 
     def __init__(
-        self, rest: Rest, *, driver: str, node: str, may_publish: Callable[[], bool]
+        self,
+        rest: Rest,
+        *,
+        driver: str,
+        node: str,
+        may_publish: Callable[[], bool],
+        meter: Meter = NOBODY,
     ) -> None:
         self._rest = rest
         self._driver = driver
         self._node = node
         self._may_publish = may_publish
+        self._meter = meter
         self._wanted = pool((), driver=driver, node=node)
         self._stored: dict[str, Stored] = {}
         self._generation = 0
@@ -117,6 +125,7 @@ class Publisher:
             backoff.reset()
         except QuadrantError as error:
             log.warning("slices not published; trying again", error=str(error))
+            self._meter.slices(done=False)
             self._changed.set()
             await asyncio.sleep(backoff.next())
 
@@ -134,6 +143,7 @@ class Publisher:
             await self._informer.relist()
             raise
         log.info("slices published", node=self._node, writes=len(actions))
+        self._meter.slices(done=True)
         # The next plan must know our own writes, or it would repeat them.
         await self._informer.relist()
 

@@ -10,6 +10,7 @@ import structlog
 
 from driver._proto import pluginregistration_v1_pb2, pluginregistration_v1_pb2_grpc
 from driver.node.health.service import HEALTH_SERVICES
+from driver.node.meter import NOBODY, Meter
 from driver.node.service import SUPPORTED_SERVICES
 
 _PLUGIN_TYPE = "DRAPlugin"
@@ -20,9 +21,10 @@ log = structlog.get_logger(__name__)
 class RegistrationService:
     """Tells the kubelet the driver's name, its socket and the versions that it serves."""
 
-    def __init__(self, driver: str, endpoint: PurePosixPath) -> None:
+    def __init__(self, driver: str, endpoint: PurePosixPath, *, meter: Meter = NOBODY) -> None:
         self._driver = driver
         self._endpoint = endpoint
+        self._meter = meter
         # What the kubelet said last; None before it has said anything.
         self.registered: bool | None = None
 
@@ -46,6 +48,7 @@ class RegistrationService:
     ) -> pluginregistration_v1_pb2.RegistrationStatusResponse:
         """What the kubelet made of it."""
         self.registered = request.plugin_registered
+        self._meter.registered(accepted=self.registered)
         if self.registered:
             log.info("registered with the kubelet", driver=self._driver)
         else:

@@ -21,6 +21,7 @@ from driver.node.card import Inventory
 from driver.node.faults import Reach, pass_by
 from driver.node.listen import listen
 from driver.node.local import LocalNode
+from driver.node.meter import meter
 from driver.node.settings import NodeSettings
 from driver.node.showing import Showing
 
@@ -66,6 +67,7 @@ class NodePlugin:
         self._settings = settings
         self._reach = reach
         self._local = LocalNode(settings, cards=cards, reach=reach)
+        self._meter = meter(settings)
 
     async def serve(self, connect: Connect, stop: asyncio.Event) -> None:
         """Serve the kubelet and publish the devices until `stop` is set, then end tidily.
@@ -73,7 +75,7 @@ class NodePlugin:
         The slices stay: a restart must not look like a node without GPUs. Raises what `connect`
         raises.
         """
-        calls = Calls(self._local, self._settings, reach=self._reach)
+        calls = Calls(self._local, self._settings, meter=self._meter, reach=self._reach)
         # The connection outlives the calls that are finished at the end.
         async with AsyncExitStack() as connection:
             try:
@@ -93,6 +95,7 @@ class NodePlugin:
             preparing=calls.preparing,
             unpreparing=calls.unpreparing,
             bulletin=self._local.ward.bulletin,
+            meter=self._meter,
         )
         # What waits for the API server is answered before the servers wait for it.
         servers.callback(calls.link.close)
@@ -104,7 +107,9 @@ class NodePlugin:
         from driver.node.sharing.probe import counters_kept  # noqa: PLC0415
 
         local, settings = self._local, self._settings
-        node = NodeInCluster(rest, settings, local.store.claims, may_publish=local.turn.mine)
+        node = NodeInCluster(
+            rest, settings, local.store.claims, may_publish=local.turn.mine, meter=self._meter
+        )
         await find_lost(local.store, node.claims, local.facts)
         calls.link.connect(node)
         showing = Showing(
@@ -120,6 +125,7 @@ class NodePlugin:
         async with asyncio.TaskGroup() as group:
             group.create_task(node.run())
             group.create_task(showing.run())
+            group.create_task(self._meter.serve(lambda: node.board.shown, local.store))
             group.create_task(calls.occupied.run(node.get_claim, node.board.taints))
 
     async def _until(self, stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:

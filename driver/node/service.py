@@ -6,9 +6,10 @@ takes a missing one for a failure of the whole call.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import grpc.aio
 import structlog
@@ -36,6 +37,17 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
+class Told(Protocol):
+    """Told of every claim that was worked on, and of the seconds that it took with its waiting."""
+
+    def __call__(self, *, done: bool, seconds: float) -> None:
+        """Returns at once."""
+
+
+def _nobody(*, done: bool, seconds: float) -> None:
+    """Counts nothing."""
+
+
 class ClaimWork(Generic[T]):
     """Does one thing to claims: side by side up to a limit, and to its end once begun.
 
@@ -43,9 +55,12 @@ class ClaimWork(Generic[T]):
     back half-way, and the kubelet's next call waits for them.
     """
 
-    def __init__(self, limit: int, work: Callable[[ClaimRef], Awaitable[T]]) -> None:
+    def __init__(
+        self, limit: int, work: Callable[[ClaimRef], Awaitable[T]], *, told: Told = _nobody
+    ) -> None:
         self._limit = asyncio.Semaphore(limit)
         self._work = work
+        self._told = told
         self._running: set[asyncio.Task[T | str]] = set()
 
     async def each(self, claims: Iterable[ClaimRef]) -> dict[str, T | str]:
@@ -70,6 +85,12 @@ class ClaimWork(Generic[T]):
             return f"claim {claim} is not ready after {_PATIENCE_S:.0f} s; work on it goes on"
 
     async def _bounded(self, claim: ClaimRef) -> T | str:
+        began = time.monotonic()
+        result = await self._in_turn(claim)
+        self._told(done=not isinstance(result, str), seconds=time.monotonic() - began)
+        return result
+
+    async def _in_turn(self, claim: ClaimRef) -> T | str:
         async with self._limit:
             try:
                 with operation():

@@ -64,6 +64,9 @@ class NodeSettings(
     quiet_seconds: int = 300
     # Where the kubelet's probes are answered (grpc.health.v1); 0: nowhere.
     probe_port: int = 0
+    # Where Prometheus reads metrics, in plain HTTP; port 0: nowhere.
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
 
     def data_dir(self) -> PurePosixPath:
         """The driver's own folder: its socket, the checkpoint, locks."""
