@@ -22,7 +22,7 @@ from driver.controller.settings import ControllerSettings
 from driver.controller.translate import ResourceNames
 from driver.model.names import DRIVER, LEADER_LABEL
 from driver.node.settings import NodeSettings
-from tests.helm.chart import NAMESPACE, ROOT, Chart, container, find, options
+from tests.helm.chart import NAMESPACE, ROOT, Chart, Object, container, find, options
 
 pytestmark = pytest.mark.cluster
 
@@ -77,6 +77,63 @@ def test_the_class_is_that_of_deviceclasses(chart: Chart, file: str, extended: s
     objects = chart.render({"deviceClass": {"extendedResourceName": extended}})
     wanted = yaml.safe_load((ROOT / "deviceclasses" / file).read_text())
     assert find(objects, "DeviceClass", DRIVER)["spec"] == wanted["spec"]
+
+
+SHARING = {
+    "node": {
+        "timeSlicing": True,
+        "mps": {"enabled": True},
+        "settings": {"mig": "dynamic", "hamiCoreDir": "/usr/local/vgpu"},
+    }
+}
+
+
+@pytest.mark.parametrize("way", ["mig", "mps", "time-slicing"])
+def test_classes_for_ways_of_sharing_are_those_of_deviceclasses(chart: Chart, way: str) -> None:
+    """They come with the setting that makes the nodes able to do it, and not before."""
+    wanted = yaml.safe_load((ROOT / "deviceclasses" / f"{way}.yaml").read_text())
+    assert find(chart.render(SHARING), "DeviceClass", wanted["metadata"]["name"]) | {
+        "metadata": {}
+    } == wanted | {"metadata": {}}
+    names = {one["metadata"]["name"] for one in chart.render() if one["kind"] == "DeviceClass"}
+    assert names == {DRIVER}
+
+
+def test_the_plugin_meets_the_keeper(chart: Chart) -> None:
+    """In one folder of the host, whose shared memory the keeper has as its own."""
+    objects = chart.render(SHARING)
+    plugin, keeper = (find(objects, "DaemonSet", f"quadrant-{name}") for name in ("node", "mps"))
+    (folder,) = options(plugin)["mps-dir"]
+    assert options(keeper)["mps-dir"] == [folder]
+    for workload in (plugin, keeper):
+        paths = {
+            one["name"]: one["hostPath"]["path"]
+            for one in workload["spec"]["template"]["spec"]["volumes"]
+        }
+        mounts = {m["mountPath"]: paths[m["name"]] for m in container(workload)["volumeMounts"]}
+        assert mounts[folder] == folder
+    assert mounts["/dev/shm"] == f"{folder}/shm"  # noqa: S108
+    assert keeper["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert options(plugin)["hami-core-dir"] == ["/usr/local/vgpu"]
+
+
+@pytest.mark.parametrize(
+    ("values", "privileged"),
+    [
+        ({}, False),
+        ({"node": {"mps": {"enabled": True}}}, False),
+        ({"node": {"settings": {"mig": "static"}}}, False),
+        ({"node": {"settings": {"mig": "dynamic"}}}, True),
+        ({"node": {"timeSlicing": True}}, True),
+        (SHARING | {"inventory": {"simulated": {"profile": "2xH100-SXM"}}}, False),
+    ],
+)
+def test_only_a_plugin_that_changes_cards_is_privileged(
+    chart: Chart, values: Object, privileged: bool
+) -> None:
+    """Cards that are not there need no rights."""
+    plugin = find(chart.render(values), "DaemonSet", "quadrant-node")
+    assert container(plugin)["securityContext"].get("privileged", False) == privileged
 
 
 def test_one_driver_name_everywhere(chart: Chart) -> None:

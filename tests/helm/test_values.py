@@ -24,6 +24,7 @@ DERIVED = {
     },
     "node": {
         "nodeName", "driver", "podUid", "simulate", "kubeconfig", "pluginsDir", "registryDir",
+        "mpsDir",
     },
 }  # fmt: skip
 SETTINGS: dict[str, type[msgspec.Struct]] = {

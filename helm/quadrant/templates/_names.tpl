@@ -33,3 +33,13 @@ app.kubernetes.io/component: node
 {{- $hami := list "nvidia.com/gpu" "nvidia.com/gpumem" "nvidia.com/gpumem-percentage" "nvidia.com/gpucores" "nvidia.com/priority" -}}
 {{- append $hami .Values.deviceClass.extendedResourceName | compact | uniq | sortAlpha | toJson -}}
 {{- end -}}
+
+{{/* Where the node plugin and the keeper of MPS daemons meet; a reboot empties it. */}}
+{{- define "quadrant.mps.folder" -}}
+/run/{{ .Values.driver }}/mps
+{{- end -}}
+
+{{/* Whether the node plugin changes real cards: makes parts of them, sets time slices. */}}
+{{- define "quadrant.node.changes" -}}
+{{- and (not .Values.inventory.simulated.profile) (or .Values.node.timeSlicing (eq .Values.node.settings.mig "dynamic")) -}}
+{{- end -}}
