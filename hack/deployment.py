@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +101,18 @@ class Deployment:
     """Quadrant on one cluster, by the state that `hack/cluster status -o json` prints."""
 
     def __init__(
-        self, state: dict[str, Any], folder: Path, *, controllers: int = 1, policy: str = "compact"
+        self,
+        state: dict[str, Any],
+        folder: Path,
+        *,
+        controllers: int = 1,
+        policy: str = "compact",
+        kubeconfigs: Sequence[str] = (),
     ) -> None:
+        """`kubeconfigs`: of each controller, where they do not reach the API server directly."""
         self.state = state
         self.folder = folder
+        self._kubeconfigs = kubeconfigs or [state["kubeconfig"]] * controllers
         self._ports = [free_port() for _ in range(2 * controllers)]
         self.controllers = [self._controller(index, policy) for index in range(controllers)]
         self.nodes = {node["name"]: self._node(node) for node in state["nodes"]}
@@ -117,7 +125,11 @@ class Deployment:
     @property
     def address(self) -> str:
         """Where the API server finds the first controller's webhooks."""
-        return f"https://127.0.0.1:{self._ports[0]}"
+        return f"https://127.0.0.1:{self.port(0)}"
+
+    def port(self, controller: int) -> int:
+        """Where a controller serves its webhooks."""
+        return self._ports[2 * controller]
 
     def authority(self) -> bytes:
         """Whom the webhooks' callers should trust, as PEM."""
@@ -138,16 +150,18 @@ class Deployment:
         self.wait("the published devices", self._published)
         self.wait("the first answer", self._leads)
 
-    def install_webhooks(self) -> None:
-        """Let the API server ask the first controller."""
+    def install_webhooks(self, address: str = "") -> None:
+        """Let the API server ask who serves at this address; without one the first controller."""
         authority = self.authority()
         resources = {*ResourceNames().all(), "nvidia.com/gpu"}
-        self.apply(configuration.commit_configuration(self.address, authority))
+        at = address or self.address
+        self.apply(configuration.commit_configuration(at, authority))
         self.apply(
             configuration.pods_configuration(
-                self.address, authority, resources=resources, own_namespace=NAMESPACE
+                at, authority, resources=resources, own_namespace=NAMESPACE
             )
         )
+        self.apply(configuration.configs_configuration(at, authority))
 
     def remove_webhooks(self, *names: str) -> None:
         """Take these webhook configurations away."""
@@ -165,11 +179,23 @@ class Deployment:
         self.wait_ready(self.controller, self._ports[1])
         self.wait("the first answer", self._leads)
 
+    def start_standby(self) -> None:
+        """Start the second controller, and wait until it could lead."""
+        self.controllers[1].start()
+        self.wait_ready(self.controllers[1], self._ports[3])
+
     def replace_cards(self, node: str, gpus: str, *, shareable: bool = True) -> None:
         """Let a node have other cards, such as 8xH100-SXM; no pod may use the old ones."""
         self.nodes[node].stop()
         (known,) = (one for one in self.state["nodes"] if one["name"] == node)
         self.nodes[node] = self._node({**known, "gpus": gpus}, shareable=shareable)
+        self.nodes[node].start()
+
+    def restart_node(self, node: str, *flags: str) -> None:
+        """Run a node's plugin with these options from now on."""
+        self.nodes[node].stop()
+        (known,) = (one for one in self.state["nodes"] if one["name"] == node)
+        self.nodes[node] = self._node(known, *flags)
         self.nodes[node].start()
 
     # kubectl
@@ -231,9 +257,9 @@ class Deployment:
     def _controller(self, index: int, policy: str) -> Part:
         port, health_port = self._ports[2 * index : 2 * index + 2]
         settings = {
-            "kubeconfig": self.state["kubeconfig"],
+            "kubeconfig": self._kubeconfigs[index],
             "namespace": NAMESPACE,
-            "identity": f"controller-{index}-{os.getpid()}",
+            "identity": identity(index),
             "listen-port": port,
             "webhook-address": f"https://127.0.0.1:{port}",
             "health-port": health_port,
@@ -242,7 +268,7 @@ class Deployment:
         }
         return self._part(f"controller-{index}", "controller", settings)
 
-    def _node(self, node: dict[str, Any], *, shareable: bool = True) -> Part:
+    def _node(self, node: dict[str, Any], *flags: str, shareable: bool = True) -> Part:
         settings = {
             "node-name": node["name"],
             "simulate": node["gpus"],
@@ -251,7 +277,7 @@ class Deployment:
             "registry-dir": node["registry_dir"],
             "cdi-dir": node["cdi_dir"],
         }
-        flags = [] if shareable else ["--no-shareable"]
+        flags += () if shareable else ("--no-shareable",)
         return self._part(f"node-{node['name']}", "node", settings, *flags)
 
     def _part(self, name: str, command: str, settings: dict[str, Any], *flags: str) -> Part:
@@ -262,6 +288,11 @@ class Deployment:
     def _class_file(self) -> str:
         served = tuple(int(part) for part in self.state["kubernetes"].split(".")[:2])
         return "gpu-extended-resource.yaml" if served >= (1, 36) else "gpu.yaml"
+
+
+def identity(controller: int) -> str:
+    """What a controller of this process calls itself in the Lease, before a part of its own."""
+    return f"controller-{controller}-{os.getpid()}"
 
 
 def free_port() -> int:
