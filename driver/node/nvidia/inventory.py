@@ -98,20 +98,20 @@ class NvmlInventory:
 
     def _asked(self, ask: Questions, index: int, address: str | None) -> Card:
         memory = ask(pynvml.nvmlDeviceGetMemoryInfo)
-        capability = ask(pynvml.nvmlDeviceGetCudaComputeCapability)
+        capability = ask.perhaps(pynvml.nvmlDeviceGetCudaComputeCapability)
         return Card(
             index=index,
             uuid=text(ask(pynvml.nvmlDeviceGetUUID) or ""),
             product_name=text(ask(pynvml.nvmlDeviceGetName) or ""),
-            brand=_BRANDS.get(ask(pynvml.nvmlDeviceGetBrand)),
-            architecture=_ARCHITECTURES.get(ask(pynvml.nvmlDeviceGetArchitecture)),
+            brand=_BRANDS.get(ask.perhaps(pynvml.nvmlDeviceGetBrand)),
+            architecture=_ARCHITECTURES.get(ask.perhaps(pynvml.nvmlDeviceGetArchitecture)),
             memory=memory.total if memory else 0,
             cuda_compute_capability="{}.{}".format(*capability) if capability else None,
             pci_bus_id=address,
             pcie_root=sysfs.pcie_root(address, self._sys) if address else None,
             numa_node=sysfs.numa_node(address, self._sys) if address else None,
-            addressing_mode=_ADDRESSING_MODES.get(ask(pynvml.nvmlDeviceGetAddressingMode)),
-            module_id=ask(pynvml.nvmlDeviceGetModuleId),
+            addressing_mode=_ADDRESSING_MODES.get(ask.perhaps(pynvml.nvmlDeviceGetAddressingMode)),
+            module_id=ask.perhaps(pynvml.nvmlDeviceGetModuleId),
             mig=mig.read(ask),
         )
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import pynvml
+import structlog
 
 from driver.node.errors import InventoryError
 
@@ -19,6 +20,12 @@ ABSENT = (
     pynvml.NVMLError_InvalidArgument,
     pynvml.NVMLError_FunctionNotFound,
 )
+# How NVML says that a card cannot be used, whatever it was asked for.
+_GONE = (pynvml.NVMLError_GpuIsLost, pynvml.NVMLError_ResetRequired)
+
+_Errors = type[Exception] | tuple[type[Exception], ...]
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -59,11 +66,26 @@ class Questions:
         self.failed: str | None = None
 
     def __call__(self, read: Callable[..., T], *arguments: object) -> T | None:
-        """What the card answers; None when it has no such thing, or fails (see `failed`)."""
+        """What the card answers; None when it has no such thing, or fails (see `failed`).
+
+        None as well for what this process may not know: that says nothing about the card.
+        """
+        return self._asked(pynvml.NVMLError, read, *arguments)
+
+    def perhaps(self, read: Callable[..., T], *arguments: object) -> T | None:
+        """The same of a fact that a card can do without; only one that is gone fails at it."""
+        return self._asked(_GONE, read, *arguments)
+
+    def _asked(self, failures: _Errors, read: Callable[..., T], *arguments: object) -> T | None:
         try:
             return optional(read, self._handle, *arguments)
+        except pynvml.NVMLError_NoPermission:
+            return None
         except pynvml.NVMLError as error:
-            self.failed = self.failed or f"{read.__name__}: {error}"
+            if isinstance(error, failures):
+                self.failed = self.failed or f"{read.__name__}: {error}"
+            else:
+                log.info("a card does not tell", call=read.__name__, error=str(error))
             return None
 
 

@@ -16,7 +16,7 @@ def read(ask: Questions, address: str | None) -> Links:
     """What the card at this PCI address has of NVLink."""
     numbers = range(pynvml.NVML_NVLINK_MAX_LINKS)
     ends = frozenset(end for link in numbers if (end := _end(ask, link)) is not None)
-    fabric = ask(_fabric)
+    fabric = ask.perhaps(_fabric)
     if fabric is None:
         return Links(address=address, ends=ends)
     if not _joined(fabric):
@@ -26,12 +26,12 @@ def read(ask: Questions, address: str | None) -> Links:
 
 
 def _end(ask: Questions, link: int) -> str | None:
-    if ask(pynvml.nvmlDeviceGetNvLinkState, link) != pynvml.NVML_FEATURE_ENABLED:
+    if ask.perhaps(pynvml.nvmlDeviceGetNvLinkState, link) != pynvml.NVML_FEATURE_ENABLED:
         return None
-    kind = ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, link)
+    kind = ask.perhaps(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, link)
     if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
         return SWITCH
-    remote = ask(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, link)
+    remote = ask.perhaps(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, link)
     return None if remote is None else sysfs.pci_address(text(remote.busId))
 
 

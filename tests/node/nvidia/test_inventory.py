@@ -131,6 +131,30 @@ def test_a_card_of_which_nothing_is_known_has_its_number(boot: Boot, tmp_path: P
     )
 
 
+@pytest.mark.parametrize(
+    ("errors", "lost"),
+    [
+        ({"nvmlDeviceGetBrand": 999}, None),
+        ({"nvmlDeviceGetNvLinkState": 999, "nvmlDeviceGetGpuFabricInfoV": 999}, None),
+        ({"nvmlDeviceGetMemoryInfo": 4, "nvmlDeviceGetMaxMigDeviceCount": 4}, None),
+        ({"nvmlDeviceGetBrand": 15}, "nvmlDeviceGetBrand: GPU is lost"),
+        ({"nvmlDeviceGetModuleId": 16}, "nvmlDeviceGetModuleId: GPU requires restart"),
+        ({"nvmlDeviceGetName": 999}, "nvmlDeviceGetName: Unknown Error"),
+        ({"nvmlDeviceGetMigMode": 999}, "nvmlDeviceGetMigMode: Unknown Error"),
+        ({"nvmlDeviceGetGpuInstanceProfileInfoV": 999}, "profiles: Unknown Error"),
+    ],
+)
+def test_what_a_failure_says_of_a_card(
+    boot: Boot, errors: dict[str, int], lost: str | None
+) -> None:
+    """A fact less is a fact less; a card without name, memory or mode is not to be relied on."""
+    machine = boot("h100x2-mig")
+    machine.errors(0, errors)
+    first, second = NvmlInventory().cards()
+    assert (first.lost, second.lost) == (lost, None)
+    assert first.uuid == "GPU-b1000000-0000-4000-8000-000000000000"
+
+
 def test_a_card_answers_again(boot: Boot) -> None:
     """The same inventory, asked later."""
     machine = boot("t4x4")
