@@ -78,15 +78,15 @@ class CdiFiles:
         """Remove the files of all claims but `keep`, and what a crash left of writing them.
 
         The caller holds the checkpoint's lock, so that no claim can become held meanwhile. Unless
-        `alone`, another instance may just be writing the file of a held claim.
+        `alone`, another instance may just be writing the file of a held claim. What cannot be
+        removed is logged. Raises `OSError` when the folder cannot be read.
         """
-        gone = [path for path, uid in self._files() if uid not in keep]
-        gone += [path for path, uid in self._unfinished() if alone or uid not in keep]
-        for path in gone:
-            path.unlink(missing_ok=True)
+        dead = [path for path, uid in self._files() if uid not in keep]
+        dead += [path for path, uid in self._unfinished() if alone or uid not in keep]
+        gone = [path.name for path in dead if _unlinked(path)]
         if gone:
             sync_folder(self._folder)
-        return tuple(path.name for path in gone)
+        return tuple(gone)
 
     def _path(self, uid: str) -> Path:
         return self._folder / cdi.file_name(self._driver, uid)
@@ -100,3 +100,12 @@ class CdiFiles:
         prefix = f".{cdi.file_prefix(self._driver)}"
         for path in self._folder.glob(f"{prefix}*{TEMPORARY}"):
             yield path, path.name.removeprefix(prefix).partition(".json.")[0]
+
+
+def _unlinked(path: Path) -> bool:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("CDI file cannot be removed", file=str(path), error=str(error))
+        return False
+    return True
