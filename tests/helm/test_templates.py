@@ -1,7 +1,7 @@
 """The rendered chart: it says the same as the code, and what it says fits together."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import typer
@@ -21,6 +21,8 @@ from driver.controller.leaderlabel import BORNE
 from driver.controller.settings import ControllerSettings
 from driver.controller.translate import ResourceNames
 from driver.model.names import DRIVER, LEADER_LABEL
+from driver.model.resourceslice import DeviceAttribute
+from driver.node.rules import reading as rules
 from driver.node.settings import NodeSettings
 from tests.helm.chart import NAMESPACE, ROOT, Chart, Object, container, find, options
 
@@ -238,6 +240,47 @@ def test_the_plugin_sees_the_kubelets_paths(chart: Chart) -> None:
     }  # fmt: skip
     assert {path for path, read_only in mounted.items() if not read_only} == written
     assert set(mounted) == written | set(given["vendor-cdi-dir"])
+
+
+def test_attribute_rules_reach_the_plugin_as_they_were_written(chart: Chart) -> None:
+    """Also what Helm and YAML like to change: large integers, signs of HTML, text like numbers."""
+    match = 'device.attributes["gpu.quadrant.dev"].index < 4 && true'
+    attributes = {
+        "n": 1234567890123,
+        "t": "007",
+        "b": False,
+        "example.com/a": "<a&b>",
+        "v": {"version": "1.10.0"},
+    }
+    rule = {"match": match, "attributes": attributes, "override": True}
+    objects = chart.render({"node": {"attributeRules": [rule]}})
+    daemon = find(objects, "DaemonSet", "quadrant-node")
+    mounts = {mount["mountPath"]: mount["name"] for mount in container(daemon)["volumeMounts"]}
+    (file,) = options(daemon)["attribute-rules"]
+    volumes = {one["name"]: one for one in daemon["spec"]["template"]["spec"]["volumes"]}
+    volume = volumes[mounts[str(PurePosixPath(file).parent)]]
+    data = find(objects, "ConfigMap", volume["configMap"]["name"])["data"]
+    (read,) = rules.read(data[PurePosixPath(file).name], driver=DRIVER).rules
+    assert read.program.expression == match
+    assert read.override
+    assert read.attributes == {
+        "n": DeviceAttribute(int_=1234567890123),
+        "t": DeviceAttribute(string="007"),
+        "b": DeviceAttribute(bool_=False),
+        "example.com/a": DeviceAttribute(string="<a&b>"),
+        "v": DeviceAttribute(version="1.10.0"),
+    }
+
+
+def test_another_inventory_asks_for_no_cards_of_nvidias(chart: Chart) -> None:
+    """It is named to the plugin, which then needs neither NVML nor a runtime class."""
+    values = {"inventory": {"name": "amdgpu"}, "node": {"runtimeClassName": "nvidia"}}
+    daemon = find(chart.render(values), "DaemonSet", "quadrant-node")
+    assert options(daemon)["inventory"] == ["amdgpu"]
+    assert "NVIDIA_VISIBLE_DEVICES" not in {one["name"] for one in container(daemon)["env"]}
+    assert "runtimeClassName" not in daemon["spec"]["template"]["spec"]
+    nvml = find(chart.render({"inventory": {"name": "nvml"}}), "DaemonSet", "quadrant-node")
+    assert "NVIDIA_VISIBLE_DEVICES" in {one["name"] for one in container(nvml)["env"]}
 
 
 def test_a_socket_path_that_is_too_long_is_refused(chart: Chart) -> None:

@@ -24,7 +24,8 @@ DERIVED = {
     },
     "node": {
         "nodeName", "driver", "podUid", "simulate", "kubeconfig", "pluginsDir", "registryDir",
-        "mpsDir",
+        "metricsHost", "metricsPort",
+        "mpsDir", "inventory", "attributeRules",
     },
 }  # fmt: skip
 SETTINGS: dict[str, type[msgspec.Struct]] = {
@@ -111,6 +112,10 @@ def _known(schema: Object) -> set[str]:
     return found
 
 
+def _rule(attributes: Object) -> Object:
+    return {"node": {"attributeRules": [{"match": "true", "attributes": attributes}]}}
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("values", "says"),
@@ -119,6 +124,10 @@ def _known(schema: Object) -> set[str]:
         ({"node": {"settings": {"sharable": True}}}, "'sharable' not allowed"),
         ({"inventory": {"simulated": {"profil": "4xT4"}}}, "'profil' not allowed"),
         ({"inventory": {"simulated": {"profile": "T4"}}}, "/inventory/simulated/profile"),
+        ({"inventory": {"name": "a b"}}, "/inventory/name"),
+        ({"node": {"attributeRules": [{"match": "true"}]}}, "'attributes'"),
+        (_rule({"tier": 1.5}), "/node/attributeRules/0/attributes/tier"),
+        (_rule({"tier": {"semver": "1.2.3"}}), "/node/attributeRules/0/attributes/tier"),
         ({"controller": {"replicas": 0}}, "/controller/replicas"),
         ({"driver": "GPU"}, "/driver"),
         ({"logLevel": "loud"}, "/logLevel"),

@@ -39,7 +39,12 @@ app.kubernetes.io/component: node
 /run/{{ .Values.driver }}/mps
 {{- end -}}
 
+{{/* Whether the node plugin reads NVIDIA's library. */}}
+{{- define "quadrant.node.nvml" -}}
+{{- and (not .Values.inventory.simulated.profile) (has .Values.inventory.name (list "" "nvml")) -}}
+{{- end -}}
+
 {{/* Whether the node plugin changes real cards: makes parts of them, sets time slices. */}}
 {{- define "quadrant.node.changes" -}}
-{{- and (not .Values.inventory.simulated.profile) (or .Values.node.timeSlicing (eq .Values.node.settings.mig "dynamic")) -}}
+{{- and (eq (include "quadrant.node.nvml" .) "true") (or .Values.node.timeSlicing (eq .Values.node.settings.mig "dynamic")) -}}
 {{- end -}}
