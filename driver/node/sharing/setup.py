@@ -46,6 +46,8 @@ class CardSetup:
         self._locks = CardLocks(folder / "cards")
         self._parts = Parts(control, folder / "mig", boot=boot, reach=reach)
         self._limits = folder / "hami"
+        # Claims that are set back and still in the checkpoint: they need nothing any more.
+        self._leaving: set[str] = set()
 
     def recover(self) -> tuple[list[PreparedClaim], frozenset[str]]:
         """Take away what no claim has any more; blocking, before anything is prepared.
@@ -68,6 +70,7 @@ class CardSetup:
 
         Raises `HardwareError` or `StorageError` when that cannot be; a repetition goes on.
         """
+        self._leaving.discard(claim.uid)
         for card in _cards(claim):
             async with self._locks.held(card):
                 claim = await self._set_up(claim, card)
@@ -83,6 +86,7 @@ class CardSetup:
 
         Raises `HardwareError` or `StorageError`; a repetition goes on.
         """
+        self._leaving.add(claim.uid)
         if claim.limiter is not None:
             await asyncio.to_thread(limiter.remove, claim.limiter)
         if claim.boot != self._boot:
@@ -124,7 +128,8 @@ class CardSetup:
     async def _others(self, uid: str) -> Sequence[PreparedClaim]:
         found: list[PreparedClaim] = []
         await self._store.apply(lambda book: _collect(book, self._boot, found))
-        return [claim for claim in found if claim.uid != uid]
+        self._leaving &= {claim.uid for claim in found}
+        return [claim for claim in found if claim.uid not in (uid, *self._leaving)]
 
 
 def _collect(book: Book, boot: str, into: list[PreparedClaim]) -> Record | None:
