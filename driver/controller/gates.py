@@ -29,7 +29,7 @@ from driver.model.resourceclaim import ResourceClaim
 _log = structlog.get_logger(__name__)
 # How much work is done in one go (see `Verdicts.refresh`), some milliseconds; afterwards commits
 # get their turn.
-_WORK_AT_ONCE = 60
+WORK_AT_ONCE = 60
 # While nodes change faster than they are asked, a decision is not put off for ever.
 _MOST_ROUNDS = 2000
 
@@ -194,7 +194,7 @@ async def plan_in_steps(planner: Planner, pod: Pod, clock: Clock) -> Plan:
     """
     try:
         for _ in range(_MOST_ROUNDS):
-            if planner.prepare(pod, _WORK_AT_ONCE):
+            if planner.prepare(pod, WORK_AT_ONCE):
                 break
             await clock.sleep(0)
         return planner.plan(pod)

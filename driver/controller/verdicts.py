@@ -54,13 +54,14 @@ Verdict = Fits | Misfit
 class Verdicts:
     """The verdicts of all nodes on one question.
 
-    `evaluations` counts how often devices were searched for one, `looks` how often a node was
-    looked at.
+    `evaluations` counts how often devices were searched for one, `steps` how many devices all
+    searches have tried, `looks` how often a node was looked at.
     """
 
     def __init__(self, question: Question, cluster: Cluster, makes: Makes) -> None:
         self.question = question
         self.evaluations = 0
+        self.steps = 0
         self.looks = 0
         self._cluster = cluster
         weights = parse(question.weights)
@@ -228,7 +229,9 @@ class Verdicts:
     def _search(self, asked: Problem) -> Allocated | Unsatisfiable:
         if not asked.claims:
             return Allocated(allocations=())
-        return allocate(asked, objective=self._objective)
+        outcome = allocate(asked, objective=self._objective)
+        self.steps += outcome.steps
+        return outcome
 
 
 def _lack(outcome: Unsatisfiable, asked: Problem) -> str:

@@ -7,7 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from hack.benchmarks import decisions, knowing, preparing, resident, roundtrip, scheduling, starting
+from hack.benchmarks import (
+    decisions,
+    knowing,
+    planning,
+    preparing,
+    resident,
+    roundtrip,
+    scheduling,
+    starting,
+)
 from hack.benchmarks.figures import Section, document, table
 
 Options = argparse.Namespace
@@ -63,6 +72,11 @@ def _ledger(options: Options) -> Iterator[Section]:
         yield from knowing.measure(nodes=nodes, changes=options.decisions, seed=options.seed)
 
 
+def _plan(options: Options) -> Iterator[Section]:
+    for nodes in options.nodes:
+        yield from planning.measure(nodes=nodes, decisions=options.decisions, seed=options.seed)
+
+
 def _schedule(options: Options) -> Iterator[Section]:
     for nodes in options.nodes:
         yield scheduling.measure(nodes=nodes, pods=options.pods)
@@ -84,6 +98,7 @@ def _memory(options: Options) -> Iterator[Section]:
 _MEASURES: dict[str, Callable[[Options], Iterator[Section]]] = {
     "commit": _commit,
     "ledger": _ledger,
+    "plan": _plan,
     "prepare": _prepare,
     "start": _start,
     "memory": _memory,

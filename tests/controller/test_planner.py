@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from driver.allocator import device
 from driver.controller.cluster import Cluster
 from driver.controller.nominations import SPECIAL
 from driver.controller.planner import Plan, Planner
@@ -13,6 +14,7 @@ from driver.model import names
 from driver.model.api import ObjectMeta
 from driver.model.ids import ObjectKey
 from driver.model.resourceclaim import ResourceClaim
+from driver.selector.judge import Judge, judge_of
 from driver.wire.decode import convert
 from tests.controller.commits import Json, claim, cluster, gpu, picked, proposed, request, slice_of
 from tests.controller.placements import (
@@ -337,6 +339,55 @@ def test_a_decision_looks_only_at_nodes_that_changed() -> None:
     # One look for each earlier decision; a node has nine states, and one of them is full.
     assert verdicts.looks == 500 + 19
     assert verdicts.evaluations <= 9
+
+
+NEAR = {"constraints": [{"matchAttribute": "gpu.quadrant.dev/nvlinkGroup"}]}
+READS_INDEX = "device.attributes['gpu.quadrant.dev'].index >= 0"
+CEL: Json = {"selectors": [{"cel": {"expression": READS_INDEX}}]}
+
+
+def work(count: int, asked: Json, rest: Json, policy: str) -> list[tuple[int, ...]]:
+    """What each of ten replicas takes: looks, searches, their steps, how often CEL is evaluated."""
+    at = fleet(count)
+    planner, judge = Planner(at), Judge(READS_INDEX)
+    seen: tuple[int, ...] = (0, 0, 0, 0)
+    took: list[tuple[int, ...]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            device, "judge_of", lambda text: judge if text == READS_INDEX else judge_of(text)
+        )
+        for number in range(10):
+            add_claim(at, f"c{number}", asked, **rest)
+            of = pod(f"p{number}", f"c{number}", annotations=modes(policy, policy))
+            verdicts = planner.verdicts(of)
+            assert verdicts is not None
+            assert place(planner, of).node is not None
+            now = (verdicts.looks, verdicts.evaluations, verdicts.steps, judge.evaluations)
+            took.append(tuple(new - old for new, old in zip(now, seen, strict=True)))
+            seen = now
+    return took
+
+
+@pytest.mark.parametrize("policy", ["compact", "spread", "topology"])
+@pytest.mark.parametrize(
+    ("asked", "rest"),
+    [
+        pytest.param(request(), {}, id="whole"),
+        pytest.param(request(count=4), NEAR, id="4 of 8 that are linked"),
+        pytest.param(request(**CEL), {}, id="selector"),
+    ],
+)
+def test_the_work_of_a_decision_does_not_grow_with_equal_nodes(
+    asked: Json, rest: Json, policy: str
+) -> None:
+    """Ten times as many nodes: only the first decision takes more, and only in looks."""
+    few, many = (work(count, asked, rest, policy) for count in (20, 200))
+    assert (few[0][0], many[0][0]) == (20, 200)
+    assert [one[1:] for one in few] == [one[1:] for one in many]
+    # A replica looks at the node that the one before it got; the selector is done with by then.
+    assert {one[0] for one in many[1:]} == {1}
+    assert sum(one[3] for one in many) <= 8
+    assert max(one[2] for one in many) <= 60
 
 
 def test_commits_bring_only_their_nodes_back() -> None:
