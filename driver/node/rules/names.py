@@ -44,8 +44,9 @@ def name_fault(name: str) -> str | None:
 def value_fault(value: DeviceAttribute) -> str | None:
     """What is wrong with a value of one type, None when the API takes it."""
     text = value.version if value.version is not None else value.string
-    if text is not None and len(text) > _TEXT_MAX:
-        return f"it has {len(text)} characters, at most {_TEXT_MAX} are allowed"
+    length = len((text or "").encode())
+    if length > _TEXT_MAX:
+        return f"it has {length} bytes in UTF-8, at most {_TEXT_MAX} are allowed"
     if value.version is not None and not semver.Version.is_valid(value.version):
         return f"{value.version!r} is no semantic version, such as 1.2.3"
     if value.int_ is not None and value.int_ not in _INT64:
