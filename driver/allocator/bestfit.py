@@ -77,14 +77,11 @@ class BestFit:
 
     def _usable(self, demand: Demand) -> list[Candidate]:
         """The candidates that nothing alone keeps from the demand."""
+        candidates = self._plan.candidates[demand]
         if demand.takes_all:
-            return list(demand.candidates)
+            return list(candidates)
         rules, book = self._plan.rules, self._plan.book
-        return [
-            one
-            for one in demand.candidates
-            if one.obstacle(rules, book) is None and _has_values(one)
-        ]
+        return [one for one in candidates if one.obstacle(rules, book) is None and _has_values(one)]
 
     def _place(self, candidate: Candidate) -> bool:
         """Put it on the board; what Kubernetes would stop at is no choice, for there is another."""

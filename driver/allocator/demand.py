@@ -51,7 +51,6 @@ class Demand:
     __slots__ = (
         "admin",
         "asked",
-        "candidates",
         "claim",
         "claim_name",
         "constraints",
@@ -88,7 +87,6 @@ class Demand:
         self.requested = Amounts(asked.capacity.requests if asked.capacity else {})
         # The API server sets a count of 1; manifests that it has not seen may lack it.
         self.count = 0 if self.takes_all else asked.count or 1
-        self.candidates: tuple[Candidate, ...] = ()
 
     @property
     def described(self) -> str:

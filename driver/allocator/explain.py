@@ -40,13 +40,14 @@ def _all(plan: Plan, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
 
 
 def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
-    selected = {one.standing.device for one in demand.candidates}
+    candidates = plan.candidates[demand]
+    selected = {one.standing.device for one in candidates}
     name = demand.device_class.metadata.name
     for pool in plan.problem.pools:
         for device in pool.devices:
             if device not in selected:
                 yield f"not selected by class {name} and request {demand.name}", device.id
-    for candidate in demand.candidates:
+    for candidate in candidates:
         reason = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)
         if reason is not None:
             yield reason, candidate.standing.device.id

@@ -19,7 +19,7 @@ class FirstFit:
         self._plan = plan
         self._board = board
         self._max_steps = max_steps
-        self._twins = [False, *map(_twins, plan.steps, plan.steps[1:])]
+        self._twins = [False, *map(self._are_twins, plan.steps, plan.steps[1:])]
         # Where in its candidates the first device of each request stands.
         self._first = [0] * len(plan.steps)
         self.steps = 0
@@ -52,11 +52,12 @@ class FirstFit:
         if not left:
             return self._request(index + 1)
         # Mode All takes every candidate, so the next one must do.
-        end = start + 1 if demand.takes_all else len(demand.candidates)
+        candidates = self._plan.candidates[demand]
+        end = start + 1 if demand.takes_all else len(candidates)
         for position in range(start, end):
             if self._stop():
                 return False
-            if not self._board.place(demand.candidates[position]):
+            if not self._board.place(candidates[position]):
                 continue
             if left == demand.count:
                 self._first[index] = position
@@ -72,10 +73,10 @@ class FirstFit:
         self.steps += 1
         return False
 
-
-def _twins(one: Step, other: Step) -> bool:
-    """Whether two requests ask for the same, and no selector can fail on the way."""
-    if len(one.alternatives) != 1 or len(other.alternatives) != 1:
-        return False
-    first, second = one.alternatives[0], other.alternatives[0]
-    return twins(first, second) and all(each.failure is None for each in first.candidates)
+    def _are_twins(self, one: Step, other: Step) -> bool:
+        """Whether two requests ask for the same, and no selector can fail on the way."""
+        if len(one.alternatives) != 1 or len(other.alternatives) != 1:
+            return False
+        first, second = one.alternatives[0], other.alternatives[0]
+        candidates = self._plan.candidates[first]
+        return twins(first, second) and all(each.failure is None for each in candidates)

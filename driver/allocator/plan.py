@@ -56,8 +56,8 @@ class _Asker(msgspec.Struct, frozen=True):
 class Plan:
     """The demands of a problem.
 
-    `steps` are the requests to search, in order. `fixed` are those whose results the problem
-    gives. `rules` hold on its node.
+    `steps` are the requests to search, in order, with the `candidates` of each demand. `fixed` are
+    those whose results the problem gives. `rules` hold on its node.
     """
 
     def __init__(self, problem: Problem, book: Book) -> None:
@@ -65,6 +65,9 @@ class Plan:
         self.book = book
         self.steps: list[Step] = []
         self.fixed: list[Demand] = []
+        # Not in the demands: they and their candidates would know each other, and what a decision
+        # leaves behind would wait for the garbage collector.
+        self.candidates: dict[Demand, tuple[Candidate, ...]] = {}
         self.rules = Rules.of(problem.features, problem.node)
         self._offsets = _offsets(problem)
         self._spent = 0
@@ -197,7 +200,7 @@ class Plan:
         if demand.takes_all:
             candidates = [one for one in candidates if one.wanted_by_all(self.rules)]
             demand.count = len(candidates)
-        demand.candidates = tuple(candidates)
+        self.candidates[demand] = tuple(candidates)
 
 
 def claim_name(claim: ResourceClaim) -> str:

@@ -4,6 +4,7 @@ A step is a device that the search tries; a judgement is a set of devices that a
 about. The bounds are what is needed today; who raises one makes every commit dearer.
 """
 
+import gc
 from collections.abc import Iterator
 from itertools import product
 
@@ -12,6 +13,7 @@ import pytest
 from driver.allocator.allocate import allocate
 from driver.allocator.outcome import Allocated
 from driver.allocator.problem import Problem
+from driver.controller.commit import Allow
 from driver.model.allocation import Score
 from driver.model.resourceclaim import ResourceClaim
 from driver.policy.policy import Policy
@@ -92,3 +94,19 @@ def test_more_nodes_are_no_more_steps(workload: Workload) -> None:
     """The same node costs the same decision the same, whatever stands beside it."""
     few, many = (list(effort(stage(size, workload, 0.0), "compact")) for size in SIZES)
     assert many == few * (len(many) // len(few))
+
+
+@pytest.mark.parametrize("workload", BOUNDS, ids=lambda one: one.name)
+def test_a_decision_leaves_nothing_to_the_garbage_collector(workload: Workload) -> None:
+    """What refers to itself in a circle would pile up until a decision has to wait for it."""
+    made = stage(8, workload, 0.5)
+    made.land(question := made.question(), made.answer(question))
+    question = made.question()
+    gc.collect()
+    gc.disable()
+    try:
+        ruling = made.answer(question)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert isinstance(ruling, Allow)
