@@ -124,7 +124,7 @@ def test_the_plugin_meets_the_keeper(chart: Chart) -> None:
     [
         ({}, False),
         ({"node": {"mps": {"enabled": True}}}, False),
-        ({"node": {"settings": {"mig": "static"}}}, False),
+        ({"node": {"settings": {"mig": "static"}}}, True),
         ({"node": {"settings": {"mig": "dynamic"}}}, True),
         ({"node": {"timeSlicing": True}}, True),
         (SHARING | {"inventory": {"simulated": {"profile": "2xH100-SXM"}}}, False),

@@ -80,6 +80,7 @@ class Questions:
         try:
             return optional(read, self._handle, *arguments)
         except pynvml.NVMLError_NoPermission:
+            log.info("NVML does not let this process ask", call=read.__name__)
             return None
         except pynvml.NVMLError as error:
             if isinstance(error, failures):

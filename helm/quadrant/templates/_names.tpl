@@ -44,7 +44,10 @@ app.kubernetes.io/component: node
 {{- and (not .Values.inventory.simulated.profile) (has .Values.inventory.name (list "" "nvml")) -}}
 {{- end -}}
 
-{{/* Whether the node plugin changes real cards: makes parts of them, sets time slices. */}}
+{{/*
+Whether the node plugin changes real cards (makes parts of them, sets time slices), or reads what NVML
+tells nobody else: where on its card a part lies.
+*/}}
 {{- define "quadrant.node.changes" -}}
-{{- and (eq (include "quadrant.node.nvml" .) "true") (or .Values.node.timeSlicing (eq .Values.node.settings.mig "dynamic")) -}}
+{{- and (eq (include "quadrant.node.nvml" .) "true") (or .Values.node.timeSlicing (ne .Values.node.settings.mig "off")) -}}
 {{- end -}}
