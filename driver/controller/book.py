@@ -5,7 +5,7 @@ the ledger's part.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar, overload
+from typing import Generic, TypeVar
 
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
@@ -13,7 +13,6 @@ from driver.model.quantity import Quantity
 from driver.model.resourceclaim import DeviceRequestAllocationResult
 
 K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 Results = tuple[DeviceRequestAllocationResult, ...]
 Touched = Callable[[DeviceId], None]
 
@@ -52,14 +51,6 @@ class Book(Generic[K]):
         # The very dictionary: most devices that are asked for are not held, and nothing says so as
         # fast as its `get`.
         self.use: Mapping[DeviceId, DeviceUse] = self._use
-
-    @overload
-    def get(self, device: DeviceId, /) -> DeviceUse | None: ...
-    @overload
-    def get(self, device: DeviceId, default: DeviceUse | T, /) -> DeviceUse | T: ...
-    def get(self, device: DeviceId, default: object = None, /) -> object:
-        """Its use, else the default: asked of free devices most of the time, so without a raise."""
-        return self._use.get(device, default)
 
     def put(self, key: K, results: Results) -> tuple[DeviceId, ...]:
         """Hold these results under this key, in place of what it held before.
