@@ -41,15 +41,30 @@ def registered(site: Site, part: Part) -> None:
 
 
 @contextlib.contextmanager
-def in_place(site: Site, node: str, part: Part) -> Iterator[Part]:
-    """This plugin runs in place of the node's own; no pod may use the node's cards."""
-    own = site.deployment.nodes[node]
+def away(site: Site, node: str) -> Iterator[None]:
+    """The node's own plugin does not run; afterwards it does, and what it publishes is there."""
+    own, before = site.deployment.nodes[node], devices(site, node)
     own.stop()
+    try:
+        yield
+    finally:
+        own.start()
+        registered(site, own)
+        site.wait("the node's own cards", lambda: devices(site, node) == before)
+
+
+def devices(site: Site, node: str) -> list[Object]:
+    """What is published of a node."""
+    parts = [one["spec"] for one in site.api.list("slices") if one["spec"]["pool"]["name"] == node]
+    return [device for part in parts for device in part.get("devices", [])]
+
+
+@contextlib.contextmanager
+def running(site: Site, part: Part) -> Iterator[Part]:
+    """From the kubelet's knowing it to its end."""
     part.start()
     try:
         registered(site, part)
         yield part
     finally:
         part.stop()
-        own.start()
-        registered(site, own)

@@ -1,6 +1,5 @@
 """The node plugin is replaced and killed while the kubelet calls it: no pod suffers for good."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +8,9 @@ import pytest
 from driver.node.checkpoint import drop, put
 from driver.node.faults import FaultPoint
 from driver.node.store import ClaimStore
+from hack.deployment import Part
 from tests.cluster import workloads
-from tests.cluster.plugins import in_place, plugin, registered
+from tests.cluster.plugins import away, plugin, registered, running
 from tests.cluster.site import Site
 from tests.cluster.workloads import Object, made_from, pod, request, share, template
 from tests.node.builders import prepared
@@ -110,26 +110,14 @@ def test_killed_at_every_step(site: Site, point: FaultPoint, tmp_path: Path) -> 
     (node,) = (one for one in site.state["nodes"] if one["name"] == NODE)
     data = Path(node["plugins_dir"]) / workloads.CLASS
     marker = tmp_path / "killed"
-    own = site.deployment.nodes[NODE]
-    own.stop()
-    if point is FaultPoint.COMPACTED:
-        _fill(data / "claims.journal")
+    journal = data / "claims.journal"
     armed = ("-m", "tests.cluster.killed", point.name, str(marker))
     first = plugin(site, NODE, *_CUT, name=point.name, program=armed)
-    wanted = pod("one", claims={"gpu": made_from("part")}, node=NODE)
-    try:
-        first.start()
-        registered(site, first)
-        site.api.create("pods", wanted)
-        site.wait(
-            lambda: f"the pod to run, or {point} to be reached:\n{first.tail()}",
-            lambda: marker.exists() or _runs(site, "one"),
-        )
-        if not marker.exists():
-            site.api.delete("pods", "one")
-            site.wait(lambda: f"{point} to be reached", marker.exists)
-        first.stop(signal.SIGKILL)
-        with in_place(site, NODE, plugin(site, NODE, *_CUT, name="healed")):
+    with away(site, NODE):
+        if point is FaultPoint.COMPACTED:
+            _fill(journal)
+        _until_killed(site, first, marker)
+        with running(site, plugin(site, NODE, *_CUT, name="healed")):
             found = site.api.get("pods", "one")
             if found is not None and not found["metadata"].get("deletionTimestamp"):
                 site.running("one")
@@ -137,9 +125,20 @@ def test_killed_at_every_step(site: Site, point: FaultPoint, tmp_path: Path) -> 
             site.wait("the claim to be gone", lambda: not site.api.list("claims"))
             assert site.cdi_files() == []
             assert not list((data / "mig").glob("*")), "no part is noted as made"
-            assert _held(data / "claims.journal") == []
-    finally:
-        first.stop(signal.SIGKILL)
+            assert _held(journal) == []
+
+
+def _until_killed(site: Site, first: Part, marker: Path) -> None:
+    """Let a pod come, and go if that is not enough, until the plugin has killed itself."""
+    with running(site, first):
+        site.api.create("pods", pod("one", claims={"gpu": made_from("part")}, node=NODE))
+        site.wait(
+            lambda: f"the pod to run, or the plugin to die:\n{first.tail()}",
+            lambda: marker.exists() or _runs(site, "one"),
+        )
+        if not marker.exists():
+            site.api.delete("pods", "one")
+            site.wait(lambda: f"the plugin to die:\n{first.tail()}", marker.exists)
 
 
 def _runs(site: Site, name: str) -> bool:
@@ -150,7 +149,7 @@ def _fill(journal: Path) -> None:
     """Let so much have happened that the next changes make the journal be written anew."""
     store = ClaimStore(journal)
     entry = prepared(7)
-    for _ in range(_NEARLY_FULL):
+    while journal.read_bytes().count(b"\n") < _NEARLY_FULL:
         store.locked(lambda _book: put(entry))
     store.locked(lambda _book: drop(entry.uid))
     store.close()

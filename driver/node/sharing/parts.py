@@ -129,7 +129,9 @@ class Parts:
         if found is not None:
             self._control.destroy_instance(place.parent, found.uuid)
             self._reach(FaultPoint.PART_REMOVED)
-            self._forget(found.uuid)
+        # It may have gone just before a crash.
+        if uuid := found.uuid if found is not None else device.uuid:
+            self._forget(uuid)
 
     def _join(self, card: str) -> None:
         if not self._control.mig_enabled(card):
