@@ -60,7 +60,10 @@ class FakeMachine:
         """A file of a card's state: `ecc`, `rows`, `busy`, `compute-mode`, ..."""
         folder = self.state / f"card-{card}"
         folder.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
+        # In one step: others read it at any time.
+        new = folder / f".{name}"
+        new.write_text(text)
+        new.rename(folder / name)
 
     def log(self) -> list[str]:
         """What was changed through the library, in order."""
