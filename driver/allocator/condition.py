@@ -25,6 +25,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     numa_node: int | None
     shareable: bool
     capacity: dict[str, int]
+    card: str | None = None
+    part: bool = False
 
 
 class Condition:
@@ -59,6 +61,8 @@ class Condition:
                 pcie_root=traits.pcie_root,
                 numa_node=traits.numa_node,
                 shareable=traits.shareable,
+                card=traits.card,
+                part=traits.part,
                 capacity=traits.capacity,
                 used=self._used,
                 shares=len(use.shares),

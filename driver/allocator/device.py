@@ -9,7 +9,14 @@ from driver.allocator.capacity import Amounts, Portion, consumption
 from driver.allocator.condition import Condition, Traits
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId, PoolId
-from driver.model.names import NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
+from driver.model.names import (
+    NUMA_NODE,
+    NVLINK_GROUP,
+    PARENT_UUID,
+    PCIE_ROOT,
+    PRODUCT_NAME,
+    UUID,
+)
 from driver.model.resourceslice import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from driver.selector.device import SelectorDevice
 from driver.selector.judge import Judgement, Subject, judge_of
@@ -104,6 +111,8 @@ class PooledDevice:
 
 def _traits(name: DeviceId, device: Device, *, shareable: bool) -> Traits:
     driver = name.driver
+    parent = _text(attributes.find(device, driver, f"{driver}/{PARENT_UUID}"))
+    own = attributes.find(device, driver, f"{driver}/{UUID}")
     return Traits(
         id=name,
         model=_text(attributes.find(device, driver, f"{driver}/{PRODUCT_NAME}")) or "",
@@ -112,6 +121,8 @@ def _traits(name: DeviceId, device: Device, *, shareable: bool) -> Traits:
         numa_node=_number(device.attributes.get(NUMA_NODE)),
         shareable=shareable,
         capacity={name: one.value.nano for name, one in device.capacity.items()},
+        card=parent or (_text(own) if device.consumes_counters else None),
+        part=parent is not None,
     )
 
 

@@ -35,6 +35,6 @@ def _kinds(devices: Sequence[PooledDevice], layout: Layout) -> tuple[int, ...]:
         group = traits.nvlink_group if groups.size[groups.of[place]] > 1 else None
         root = traits.pcie_root if roots.size[roots.of[place]] > 1 else None
         capacity = tuple(traits.capacity.items())
-        looks = traits.model, group, root, traits.numa_node, traits.shareable, capacity
+        looks = traits.model, group, root, traits.numa_node, traits.shareable, traits.card, capacity
         kinds.append(numbers.setdefault(looks, len(numbers)))
     return tuple(kinds)

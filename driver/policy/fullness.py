@@ -1,11 +1,13 @@
 """How full a device is, from 0 (nothing in use) to 1 (nothing more fits).
 
 A shared device is as full as the capacity that is used most, because that one decides what still
-fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory.
+fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory. A part of a
+card (MIG) is as full as its card: the part itself always is, and says nothing.
 """
 
 from collections.abc import Mapping, Sequence
 
+from driver.model.names import MEMORY
 from driver.policy.view import Choice, DeviceView, NodeView, Taken
 from driver.policy.weights import Weights
 
@@ -40,7 +42,24 @@ def after(view: NodeView, choice: Choice, weights: Weights | None = None) -> dic
             index: _with(devices[index], [one for one in taken if one.index == index], weights)
             for index in full
         }
+    if view.cards:
+        full |= {index: _card_after(view, choice, index) for index in full if devices[index].part}
     return full
+
+
+def _card_after(view: NodeView, choice: Choice, part: int) -> float:
+    """How much of the memory of a part's card is in use with the choice, of whichever part."""
+    members = view.cards[view.devices[part].card or ""]
+    devices = [view.devices[index] for index in members]
+    whole = sum(_memory(one) for one in devices if not one.part)
+    total = whole or sum(_memory(one) for one in devices)
+    used = sum(_memory(one) if one.exclusive else one.used.get(MEMORY, 0) for one in devices)
+    used += sum(_memory(view.devices[one.index]) for one in choice.taken if one.index in members)
+    return min(1.0, used / total) if total else 1.0
+
+
+def _memory(device: DeviceView) -> int:
+    return device.capacity.get(MEMORY, 0)
 
 
 def _with(device: DeviceView, together: Sequence[Taken], weights: Weights | None) -> float:

@@ -31,6 +31,9 @@ class DeviceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pcie_root: str | None = None
     numa_node: int | None = None
     shareable: bool = False
+    # UUID of the card that the device is a part of, or is itself and others are parts of (MIG).
+    card: str | None = None
+    part: bool = False
     capacity: Mapping[str, int] = {}
     used: Mapping[str, int] = {}
     shares: int = 0
@@ -97,13 +100,21 @@ class Linked(Protocol):
     def numa_node(self) -> int | None:
         """The NUMA node that it is close to."""
 
+    @property
+    def card(self) -> str | None:
+        """The card that it is a part of, or that others are parts of."""
+
 
 class Layout(msgspec.Struct, frozen=True, gc=False):
-    """How the devices of a node are connected, which no use of them changes."""
+    """How the devices of a node are connected, which no use of them changes.
+
+    `cards` has the devices of every card that there are parts of, by the card's UUID.
+    """
 
     nvlink_groups: Partition
     pcie_roots: Partition
     numa_nodes: Partition
+    cards: Mapping[str, tuple[int, ...]] = {}
 
     @classmethod
     def of(cls, devices: Sequence[Linked]) -> "Layout":
@@ -112,7 +123,16 @@ class Layout(msgspec.Struct, frozen=True, gc=False):
             Partition.by([device.nvlink_group for device in devices]),
             Partition.by([device.pcie_root for device in devices]),
             Partition.by([device.numa_node for device in devices]),
+            _cards(devices),
         )
+
+
+def _cards(devices: Sequence[Linked]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for index, device in enumerate(devices):
+        if device.card is not None:
+            found[device.card] = (*found.get(device.card, ()), index)
+    return found
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -141,6 +161,11 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def numa_nodes(self) -> Domains:
         """The devices by NUMA node."""
         return self._layout.numa_nodes.with_free(self.devices)
+
+    @property
+    def cards(self) -> Mapping[str, tuple[int, ...]]:
+        """The devices of every card that there are parts of, by the card's UUID."""
+        return self._layout.cards
 
     @cached_property
     def _layout(self) -> Layout:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec import structs
 
 from driver.model import names
 from driver.model.allocation import DeviceUse
@@ -15,8 +16,8 @@ _UNUSED = DeviceUse()
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """One card and what is in use of it; memory in bytes, cores in percent.
 
-    `shares` counts the claims that have a part of it; an exclusive card has one holder and no
-    shares, and all of it is in use.
+    `shares` counts the claims that have a share or a part of it; an exclusive card has one holder
+    and no shares, and all of it is in use.
     """
 
     node: str
@@ -56,14 +57,41 @@ def cards(
     nodes: Iterable[tuple[str, Iterable[tuple[DeviceId, Device]]]],
     usage: Mapping[DeviceId, DeviceUse],
 ) -> tuple[Card, ...]:
-    """All cards of these nodes, node by node, in the order of their index."""
-    return tuple(
-        one
-        for node, devices in nodes
-        for one in sorted(
-            (card(node, name, device, usage.get(name)) for name, device in devices),
-            key=lambda found: (found.index, found.device),
-        )
+    """All cards of these nodes, node by node, in the order of their index.
+
+    What is in use of a card's parts (MIG) is in use of the card; a part whose card is not published
+    stands for itself.
+    """
+    return tuple(one for node, devices in nodes for one in _on_node(node, devices, usage))
+
+
+def is_part(device: Device) -> bool:
+    """Whether a device is part of a card."""
+    return bool(_text(device, names.PARENT_UUID))
+
+
+def _on_node(
+    node: str, devices: Iterable[tuple[DeviceId, Device]], usage: Mapping[DeviceId, DeviceUse]
+) -> list[Card]:
+    found: dict[str, Card] = {}
+    parts: list[tuple[str, Card]] = []
+    for name, device in devices:
+        one = card(node, name, device, usage.get(name))
+        if is_part(device):
+            parts.append((_text(device, names.PARENT_UUID), one))
+        else:
+            found[one.uuid or name.device] = one
+    for parent, one in parts:
+        if parent not in found:
+            found[one.device.device] = one
+        elif one.exclusive:
+            found[parent] = _with_part(found[parent], one)
+    return sorted(found.values(), key=lambda one: (one.index, one.device))
+
+
+def _with_part(whole: Card, part: Card) -> Card:
+    return structs.replace(
+        whole, memory_used=whole.memory_used + part.memory_used, shares=whole.shares + 1
     )
 
 

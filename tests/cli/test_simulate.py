@@ -78,6 +78,53 @@ def test_a_burst_gets_what_there_is_and_not_more(
     assert not report["pending"][0]["refused"]
 
 
+PARTS = """
+apiVersion: quadrant.dev/v1alpha1
+kind: Inventory
+nodes:
+  - {name: dgx, gpus: 2xH100-SXM, mig: dynamic}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: third}
+spec:
+  spec:
+    devices:
+      requests:
+        - name: gpu
+          exactly:
+            deviceClassName: mig.gpu.quadrant.dev
+            selectors:
+              - cel: {expression: 'device.attributes["gpu.quadrant.dev"].profile == "3g.40gb"'}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: third}
+spec:
+  replicas: 2
+  template:
+    spec:
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: third}]
+      containers: [{name: main, resources: {claims: [{name: gpu}]}}]
+---
+"""
+
+
+@pytest.mark.parametrize(("policy", "used"), [("compact", [0, 2]), ("spread", [1, 1])])
+def test_parts_of_cards_follow_the_policy(
+    quadrant: Quadrant, file: Callable[[str], Path], policy: str, used: list[int]
+) -> None:
+    """Packed on one card, or one on each; a card that is cut is not given whole."""
+    annotated = f"annotations: {{quadrant.dev/gpu-policy: {policy}}}"
+    wanted = PARTS.replace(
+        "template:\n    spec", f"template:\n    metadata: {{{annotated}}}\n    spec"
+    )
+    mig = ROOT / "deviceclasses" / "mig.yaml"
+    report = _report(quadrant, file(wanted + _pod(count=2)), mig, EXTENDED)
+    assert sorted(card["shares"] for card in report["cards"]) == used
+    assert [pod["pod"] for pod in report["pending"]] == ["one"]
+
+
 def test_pods_with_one_reason_stand_together(
     quadrant: Quadrant, file: Callable[[str], Path]
 ) -> None:

@@ -60,3 +60,24 @@ def test_order_is_that_of_the_index() -> None:
     """Number 10 comes after number 9, whatever the names say."""
     devices = [(_id(index), _device(index)) for index in (10, 9, 1)]
     assert [one.index for one in cards([("n", devices)], {})] == [1, 9, 10]
+
+
+def test_parts_are_counted_with_their_card() -> None:
+    """One card, with what is in use of its parts; a part without its card stands for itself."""
+
+    def part(index: int, parent: str) -> tuple[DeviceId, Device]:
+        name = f"gpu-{index}-mig-1g5gb-0"
+        attributes = {
+            "index": DeviceAttribute(int_=index),
+            "parentUUID": DeviceAttribute(string=parent),
+        }
+        memory = {"memory": DeviceCapacity(value=parse("5Gi"))}
+        return DeviceId("d", "n", name), Device(name=name, attributes=attributes, capacity=memory)
+
+    mine, others = part(0, "GPU-0"), part(1, "GPU-gone")
+    use = {name: DeviceUse(exclusive=True) for name, _ in (mine, others)}
+    found = cards([("n", [mine, (_id(0), _device(0)), others])], use)
+    assert [(one.device.device, one.memory_used // GIB, one.shares) for one in found] == [
+        ("gpu-0", 5, 1),
+        ("gpu-1-mig-1g5gb-0", 5, 0),
+    ]

@@ -6,7 +6,7 @@ cards.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,8 +18,9 @@ from driver.model.errors import InvalidObjectError
 from driver.model.quantity import Quantity, parse, whole
 from driver.model.resourceslice import ResourceSlice
 from driver.node import simulated
-from driver.node.device import device
 from driver.node.errors import SettingsError
+from driver.node.sharing.offered import offered
+from driver.node.sharing.partitions import MigMode
 from driver.node.slices import Create, plan, pool
 from driver.wire import decode
 from driver.wire.unknown import unknown_in
@@ -45,8 +46,10 @@ class _Node(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, msgspec.Meta(pattern=_DNS_LABEL)]
     # COUNTxMODEL, such as 4xT4; a node without cards has none.
     gpus: str = ""
-    # Whether several claims may hold parts of one card.
+    # Whether several claims may hold shares of one card.
     shareable: bool = True
+    # Whether cards that can be cut up are offered in parts as well (MIG).
+    mig: Literal["off", "dynamic"] = "off"
     labels: dict[str, str] = {}
     taints: tuple[_Taint, ...] = ()
     # Allocatable amounts, as quantities. Left out: there is enough.
@@ -145,7 +148,8 @@ def _slices(document: Document, index: int, item: _Node, driver: str) -> Iterato
         cards = simulated.cards(item.gpus, item.name)
     except SettingsError as error:
         raise document.error(f"nodes[{index}].gpus", str(error)) from error
-    devices = [device(card, shareable=item.shareable) for card in cards]
+    offer = offered(cards, mig=MigMode(item.mig), shareable=item.shareable)
+    devices = offer.devices(counters=True)
     for action in plan(pool(devices, driver=driver, node=item.name), (), stored={}):
         if isinstance(action, Create):
             yield decode.convert(ResourceSlice, action.body)

@@ -10,7 +10,7 @@ from driver.model import names
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import DeviceRequestAllocationResult, ResourceClaim
 from driver.model.resourceslice import Device
-from driver.simulator.cards import Card, cards, index_of
+from driver.simulator.cards import Card, cards, index_of, is_part
 
 
 def placement(world: World, pod: Raw, outcome: Scheduled) -> Placement:
@@ -55,14 +55,16 @@ def _given_device(
     whole = {name: capacity.value for name, capacity in device.capacity.items()}
     taken = {**whole, **result.consumed_capacity}
     uuid = device.attributes.get(names.UUID)
+    part = is_part(device)
     return GivenDevice(
         claim=claim.metadata.name,
         request=result.request,
         pool=result.pool,
         device=result.device,
         index=index_of(device),
-        uuid=(uuid.string if uuid else None) or "",
-        shared=result.share_id is not None,
+        # A part has no UUID before it is made.
+        uuid=(uuid.string if uuid else None) or (result.device if part else ""),
+        shared=result.share_id is not None or part,
         memory_mib=taken[names.MEMORY].ceil() // MIB if names.MEMORY in taken else 0,
         cores=taken[names.CORES].ceil() if names.CORES in taken else 0,
     )

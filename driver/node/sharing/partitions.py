@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from driver.model.names import MEMORY, MIG_CAPABLE, NVLINK_GROUP, UUID
+from driver.model.names import MEMORY, MIG_CAPABLE, NVLINK_GROUP, PARENT_UUID, UUID
 from driver.model.quantity import whole
 from driver.model.resourceslice import (
     Counter,
@@ -86,7 +86,7 @@ def part(offer: Offer) -> Device:
     inherited = {
         name: value for name, value in known.items() if name not in {*_OF_WHOLE_CARDS, UUID, "type"}
     }
-    own = {"type": _TYPE, "profile": offer.profile.name, "parentUUID": offer.card.uuid}
+    own = {"type": _TYPE, "profile": offer.profile.name, PARENT_UUID: offer.card.uuid}
     if offer.uuid:
         own[UUID] = offer.uuid
     return Device(
