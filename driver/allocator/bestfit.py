@@ -105,6 +105,7 @@ class BestFit:
             return
         demand, candidates = self._demands[index], self._candidates[index]
         end = start + 1 if demand.takes_all else len(candidates) - left + 1
+        sole = left == 1 and self._is_sole(demand)
         tried: set[Hashable] = set()
         for position in range(start, end):
             candidate = candidates[position]
@@ -115,12 +116,20 @@ class BestFit:
                 tried.add(kind)
             if self._stop():
                 return
+            if sole:
+                self._consider((candidate,))
+                continue
             if not self._place(candidate):
                 continue
             if left == demand.count:
                 self._first[index] = position
             self._devices(index, left - 1, position + 1)
             self._board.take_back()
+
+    def _is_sole(self, demand: Demand) -> bool:
+        """Whether one device is all that is chosen: then each that is usable may be placed."""
+        single = len(self._demands) == 1 and not self._board.placed
+        return single and not demand.constraints and not demand.takes_all
 
     def _stop(self) -> bool:
         if self.steps >= self._max_steps:
