@@ -26,7 +26,7 @@ class CompactDevices:
 
     def score(self, view: NodeView, choice: Choice) -> Score:
         """How well the choice keeps whole devices and groups free."""
-        full = fullness.after(view, choice, self._weights)
+        full = fullness.of_cards(view, choice, self._weights)
         groups = view.nvlink_groups
         opened: dict[int, int] = {}
         for index in full:

@@ -1,8 +1,7 @@
 """How full a device is, from 0 (nothing in use) to 1 (nothing more fits).
 
 A shared device is as full as the capacity that is used most, because that one decides what still
-fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory. A part of a
-card (MIG) is as full as its card: the part itself always is, and says nothing.
+fits. With weights it is their weighted mean instead, HAMi's slots, cores and memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +41,15 @@ def after(view: NodeView, choice: Choice, weights: Weights | None = None) -> dic
             index: _with(devices[index], [one for one in taken if one.index == index], weights)
             for index in full
         }
+    return full
+
+
+def of_cards(view: NodeView, choice: Choice, weights: Weights | None = None) -> dict[int, float]:
+    """As `after`, but a part of a card is as full as its card: in itself it says nothing."""
+    full = after(view, choice, weights)
     if view.cards:
-        full |= {index: _card_after(view, choice, index) for index in full if devices[index].part}
+        parts = [index for index in full if view.devices[index].part]
+        full |= {index: _card_after(view, choice, index) for index in parts}
     return full
 
 

@@ -26,7 +26,7 @@ class SpreadDevices:
 
     def score(self, view: NodeView, choice: Choice) -> Score:
         """How well the choice keeps out of the way of others and of itself."""
-        full = fullness.after(view, choice, self._weights)
+        full = fullness.of_cards(view, choice, self._weights)
         empty = sum(100 - fullness.percent(full[one.index]) for one in choice.taken)
         opened = [index for index in full if view.devices[index].free]
         places = (view.nvlink_groups, view.pcie_roots, view.numa_nodes)

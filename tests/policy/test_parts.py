@@ -43,7 +43,7 @@ def node(*, whole: bool = True) -> NodeView:
 )
 def test_a_part_is_as_full_as_its_card(whole: bool, index: int, full: float) -> None:
     """With the choice; where only parts are offered the card is all of them."""
-    assert fullness.after(node(whole=whole), Choice((Taken(index),)))[index] == full
+    assert fullness.of_cards(node(whole=whole), Choice((Taken(index),)))[index] == full
 
 
 def test_two_parts_of_one_choice_fill_it_together() -> None:
@@ -52,7 +52,7 @@ def test_two_parts_of_one_choice_fill_it_together() -> None:
         name="n",
         devices=(*node().devices, device(6, "a", memory=20)),
     )
-    found = fullness.after(view, Choice((Taken(1), Taken(6))))
+    found = fullness.of_cards(view, Choice((Taken(1), Taken(6))))
     assert found == {1: 40 / 80, 6: 40 / 80}
 
 
