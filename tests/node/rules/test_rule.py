@@ -1,5 +1,7 @@
 """What rules make of devices."""
 
+from pathlib import Path
+
 import pytest
 
 from driver.model.resourceslice import Device, DeviceAttribute
@@ -114,6 +116,28 @@ def test_an_expression_that_costs_too_much_is_refused() -> None:
     with pytest.raises(RulesError, match="line 4: match costs too much on gpu-0"):
         dear.check([T4])
     assert dear.dress(T4) is T4
+
+
+def test_the_example_of_the_documentation_works() -> None:
+    """As it stands there, on the cards that it is about."""
+    page = (Path(__file__).parents[3] / "docs" / "node-plugin.md").read_text("utf-8")
+    block = page.partition("```yaml\nnode:\n  attributeRules:\n")[2].partition("```")[0]
+    head = "apiVersion: config.quadrant.dev/v1alpha1\nkind: AttributeRules\nrules:\n"
+    documented = read(head + block, driver=DRIVER)
+    documented.check([T4, *H100S])
+    assert added(H100S[1], documented) == {
+        "tier": {"string": "gold"},
+        "example.com/priority": {"int": 3},
+        "leased": {"bool": True},
+        "firmware": {"version": "1.2.0"},
+    }
+    far = device(cards("8xH100-SXM", "n1")[7], shareable=False)
+    near = Device(
+        name="x",
+        attributes={**far.attributes, "index": DeviceAttribute(int_=3)},
+    )
+    assert "resource.kubernetes.io/numaNode" not in added(far, documented)
+    assert added(near, documented)["resource.kubernetes.io/numaNode"] == {"int": 0}
 
 
 def test_a_device_may_come_with_lists() -> None:
