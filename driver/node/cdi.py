@@ -7,7 +7,7 @@ environment variables with one name the last wins. So a file has devices of thre
   `QUADRANT_DEVICE_<n>_MIG_<start>`. No two devices of a node share it: these lines are complete and
   right in whatever mixture of claims and requests. So is what `driver.node.sharing.edits` adds.
 - *request*: what depends on all cards of a container and their order, for a container that uses
-  exactly this request.
+  exactly this request; and the file that tells of the request's devices.
 - *claim*: the same for a container that uses the whole claim. The kubelet passes it on only then
   and last, so that it overrides the requests' lines, every one of them.
 
@@ -23,6 +23,7 @@ import msgspec
 from driver.model.names import DOMAIN
 from driver.node.card import ALL_CORES, MIB
 from driver.node.held import HeldDevice, PreparedClaim
+from driver.node.metadata import mounts
 from driver.node.sharing.edits import Edits, device_edits, mps_limits
 
 # The oldest version that has annotations; containerd 1.7 and CRI-O 1.28 read it.
@@ -61,7 +62,8 @@ def file_prefix(driver: str) -> str:
 def document(driver: str, claim: PreparedClaim) -> bytes:
     """The CDI file of a claim; the same claim always gives the same bytes."""
     edits: dict[str, Edits] = {_device_level(claim, d): _device(d, claim) for d in claim.devices}
-    edits |= {_request_level(claim, n): {"env": env} for n, env in _request_edits(claim).items()}
+    requests = _request_edits(driver, claim)
+    edits |= {_request_level(claim, name): edit for name, edit in requests.items()}
     if whole_claim := _claim_edits(claim):
         edits[_claim_level(claim)] = {"env": whole_claim}
     devices = [{"name": name, "containerEdits": edit} for name, edit in edits.items()]
@@ -86,7 +88,7 @@ def claim_of(document: bytes) -> PreparedClaim:
 
 def answer(driver: str, claim: PreparedClaim) -> tuple[AnswerDevice, ...]:
     """What the kubelet is told: every result with its CDI devices, in the claim's order."""
-    requests = set(_request_edits(claim))
+    requests = set(_request_edits(driver, claim))
     answers: list[AnswerDevice] = []
     for device, last in _with_last(claim.devices):
         names = [_device_level(claim, device)]
@@ -129,15 +131,18 @@ def _claim_level(claim: PreparedClaim) -> str:
     return f"{claim.uid}.claim"
 
 
-def _request_edits(claim: PreparedClaim) -> dict[str, list[str]]:
+def _request_edits(driver: str, claim: PreparedClaim) -> dict[str, Edits]:
     limited = _has_parts(claim)
-    names = dict.fromkeys(device.request for device in claim.devices)
-    edits = {
-        name: _environment([d for d in claim.devices if d.request == name], limited=limited)
-        for name in names
-    }
+    edits: dict[str, Edits] = {}
+    for name in dict.fromkeys(device.request for device in claim.devices):
+        devices = [device for device in claim.devices if device.request == name]
+        lists = {
+            "env": _environment(devices, limited=limited),
+            "mounts": mounts(driver, claim, name),
+        }
+        edits[name] = {kind: found for kind, found in lists.items() if found}
     # A CDI device without edits is invalid.
-    return {name: env for name, env in edits.items() if env}
+    return {name: edit for name, edit in edits.items() if edit}
 
 
 def _claim_edits(claim: PreparedClaim) -> list[str]:

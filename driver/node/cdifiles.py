@@ -14,6 +14,7 @@ from driver.node.errors import StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.files import TEMPORARY, replace_file, sync_folder
 from driver.node.held import PreparedClaim
+from driver.node.metadatafiles import MetadataFiles
 
 # The container runtime may run as another user.
 _MODE = 0o644
@@ -24,8 +25,11 @@ log = structlog.get_logger(__name__)
 class CdiFiles:
     """One file per claim, in a folder that other drivers write to as well."""
 
-    def __init__(self, folder: Path, driver: str, *, reach: Reach = pass_by) -> None:
+    def __init__(
+        self, folder: Path, driver: str, *, metadata: MetadataFiles, reach: Reach = pass_by
+    ) -> None:
         self._folder = folder
+        self._metadata = metadata
         self._driver = driver
         self._reach = reach
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,8 +37,10 @@ class CdiFiles:
     def write(self, claim: PreparedClaim) -> None:
         """Have the claim's file there, durable; one that is right already is left alone.
 
-        Raises `StorageError`; the file is then the old one or the new one.
+        What it has containers read is there before it. Raises `StorageError`; the file is then the
+        old one or the new one.
         """
+        self._metadata.write(claim)
         path, data = self._path(claim.uid), cdi.document(self._driver, claim)
         try:
             if path.exists() and path.read_bytes() == data:
@@ -57,6 +63,7 @@ class CdiFiles:
             sync_folder(self._folder)
         except OSError as error:
             raise StorageError(f"CDI file {path} cannot be removed: {error}") from error
+        self._metadata.remove(uid)
         self._reach(FaultPoint.CDI_REMOVED)
 
     def exists(self, uid: str) -> bool:
@@ -86,6 +93,7 @@ class CdiFiles:
         gone = [path.name for path in dead if _unlinked(path)]
         if gone:
             sync_folder(self._folder)
+        self._metadata.sweep(keep)
         return tuple(gone)
 
     def _path(self, uid: str) -> Path:

@@ -12,7 +12,7 @@ import msgspec
 
 from driver.model.errors import InvalidObjectError
 from driver.model.gpuconfig import sharing_of
-from driver.model.names import CORES, MEMORY
+from driver.model.names import CORES, MEMORY, POD_CLAIM_NAME
 from driver.model.quantity import Quantity, whole
 from driver.model.resourceclaim import (
     AllocationResult,
@@ -21,7 +21,7 @@ from driver.model.resourceclaim import (
 )
 from driver.node.card import ALL_CORES, Card
 from driver.node.errors import ClaimRefusedError
-from driver.node.held import HeldDevice, Limiter, Partition, PreparedClaim
+from driver.node.held import HeldDevice, Limiter, Metadata, Partition, PreparedClaim
 from driver.node.sharing.partitions import Offer
 from driver.node.sharing.rules import card_sharing, with_daemon
 
@@ -57,6 +57,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     mps_dir: str = ""
     hami_core_dir: str = ""
     hami_core_state: str = ""
+    # Where the metadata of claims is put; empty: nowhere.
+    metadata_dir: str = ""
 
 
 def usable_uid(uid: str) -> bool:
@@ -77,6 +79,7 @@ def entry(asked: ClaimRef, claim: ResourceClaim | None, node: NodeFacts) -> Prep
         name=asked.name,
         boot=node.boot,
         devices=tuple(_held(asked, result, node) for result in results),
+        metadata=_metadata(claim, node),
     )
     try:
         configured = _configured(held, results, allocation, node)
@@ -96,6 +99,15 @@ def _configured(
         asked = sharing_of(result.request, allocation.devices.config, driver=node.driver)
         devices.append(msgspec.structs.replace(device, sharing=card_sharing(asked, device)))
     return with_daemon(msgspec.structs.replace(held, devices=tuple(devices)), node.mps_dir)
+
+
+def _metadata(claim: ResourceClaim | None, node: NodeFacts) -> Metadata | None:
+    if claim is None or not node.metadata_dir:
+        return None
+    return Metadata(
+        folder=f"{node.metadata_dir}/{claim.metadata.uid}",
+        pod_claim=claim.metadata.annotations.get(POD_CLAIM_NAME, ""),
+    )
 
 
 def _limiter(held: PreparedClaim, node: NodeFacts) -> Limiter | None:
@@ -151,6 +163,7 @@ def _held(asked: ClaimRef, result: DeviceRequestAllocationResult, node: NodeFact
 def _of_card(result: DeviceRequestAllocationResult, card: Card, node: NodeFacts) -> HeldDevice:
     return HeldDevice(
         request=result.request.partition("/")[0],
+        subrequest=result.request.partition("/")[2],
         pool=result.pool,
         device=result.device,
         share_id=result.share_id,
@@ -160,6 +173,7 @@ def _of_card(result: DeviceRequestAllocationResult, card: Card, node: NodeFacts)
         index=card.index,
         uuid=card.uuid,
         model=card.product_name,
+        pci_bus_id=card.pci_bus_id,
         card_memory=card.usable_memory(),
         vendor_device=node.vendor_devices.get(card.uuid),
         device_nodes=card.device_nodes,
@@ -172,6 +186,7 @@ def _of_part(result: DeviceRequestAllocationResult, part: Offer, node: NodeFacts
     uuid = part.uuid or (part.card.uuid if result.admin_access else "")
     return HeldDevice(
         request=result.request.partition("/")[0],
+        subrequest=result.request.partition("/")[2],
         pool=result.pool,
         device=result.device,
         admin_access=bool(result.admin_access),
@@ -180,6 +195,7 @@ def _of_part(result: DeviceRequestAllocationResult, part: Offer, node: NodeFacts
         index=part.card.index,
         uuid=uuid,
         model=part.card.product_name,
+        pci_bus_id=part.card.pci_bus_id,
         card_memory=part.profile.memory,
         vendor_device=node.vendor_devices.get(uuid),
         partition=Partition(

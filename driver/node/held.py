@@ -58,6 +58,8 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     request: str
     pool: str
     device: str
+    # Which subrequest it became, where there was a choice.
+    subrequest: str = ""
     # Set for a share of a card; without it the claim has the whole card to itself.
     share_id: str | None = None
     # Admin access looks at a card that others hold and takes nothing from it.
@@ -68,6 +70,8 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     index: int
     uuid: str
     model: str
+    # Where the card is, as the kernel writes it.
+    pci_bus_id: str | None = None
     # Bytes that are published of the device.
     card_memory: int
     # The CDI device of the vendor's own file, which brings device nodes and libraries.
@@ -100,6 +104,15 @@ class Limiter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     state: str
 
 
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The files by which programs in containers learn of the claim's devices."""
+
+    # On the host.
+    folder: str
+    # What the pod calls the claim, where the claim was made from the pod's template.
+    pod_claim: str = ""
+
+
 class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A claim that is prepared here, or is being prepared (`intent`)."""
 
@@ -116,6 +129,8 @@ class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     found: bool = False
     # What keeps the limits of shares, where something does.
     limiter: Limiter | None = None
+    # None: prepared by a version that wrote none.
+    metadata: Metadata | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name} ({self.uid})"
@@ -163,17 +178,17 @@ def _clash(index: int, wanted: PreparedClaim, rivals: list[PreparedClaim]) -> st
     if any(device.partition for device in (*ours, *(d for _, d in theirs))):
         return _overlap(ours, theirs)
     name = ours[0].device
-    holders = ", ".join(sorted({str(rival) for rival, _ in theirs}))
     if any(device.share_id is None for device in ours) and (theirs or len(ours) > 1):
         return (
-            f"{name} is wanted whole, but held by claim {holders}, which is prepared on this node"
+            f"{name} is wanted whole, but held by claim {_names(theirs)}, which is prepared on "
+            "this node"
             if theirs
             else f"{name} is allocated whole and more than once to this claim"
         )
     whole_holder = next((str(rival) for rival, d in theirs if d.share_id is None), None)
     if whole_holder is not None:
         return f"{name} is held whole by claim {whole_holder}, which is prepared on this node"
-    return _overrun(name, ours, [device for _, device in theirs], holders)
+    return _overrun(name, ours, theirs)
 
 
 def _overlap(ours: list[HeldDevice], theirs: list[tuple[PreparedClaim, HeldDevice]]) -> str | None:
@@ -198,22 +213,27 @@ def _collide(left: HeldDevice, right: HeldDevice) -> bool:
 
 
 def _overrun(
-    name: str, ours: list[HeldDevice], theirs: list[HeldDevice], holders: str
+    name: str, ours: list[HeldDevice], theirs: list[tuple[PreparedClaim, HeldDevice]]
 ) -> str | None:
-    needed, used = sum(d.memory for d in ours), sum(d.memory for d in theirs)
+    needed, used = sum(d.memory for d in ours), sum(d.memory for _, d in theirs)
     limit = ours[0].card_memory
     if needed + used > limit:
         return (
             f"{name} has {_size(limit)} of memory, {_size(needed)} are wanted and "
-            f"{_size(used)} are held by claim {holders or '(none)'}"
+            f"{_size(used)} are held by claim {_names(theirs)}"
         )
-    needed, used = sum(d.cores for d in ours), sum(d.cores for d in theirs)
+    needed, used = sum(d.cores for d in ours), sum(d.cores for _, d in theirs)
     if needed + used > ALL_CORES:
         return (
             f"{name} has {ALL_CORES} cores, {needed} are wanted and {used} are held by claim "
-            f"{holders or '(none)'}"
+            f"{_names(theirs)}"
         )
     return None
+
+
+def _names(theirs: list[tuple[PreparedClaim, HeldDevice]]) -> str:
+    """Who holds it; worked out only where somebody is told."""
+    return ", ".join(sorted({str(rival) for rival, _ in theirs})) or "(none)"
 
 
 def _size(amount: int) -> str:

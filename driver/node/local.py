@@ -15,6 +15,7 @@ from driver.node.errors import NodeError
 from driver.node.faults import Reach, pass_by
 from driver.node.health.start import start_ward
 from driver.node.inventories import inventory, numbered
+from driver.node.metadatafiles import MetadataFiles
 from driver.node.recover import recover
 from driver.node.settings import NodeSettings
 from driver.node.sharing.offered import cards_by_name
@@ -46,7 +47,12 @@ class LocalNode:
             self.boot = _BOOT_ID.read_text().strip()
             self.inventory = numbered(settings, found, boot=self.boot)
             self.cards = self.inventory.cards()
-            self.files = CdiFiles(Path(settings.cdi_dir), settings.driver, reach=reach)
+            self.files = CdiFiles(
+                Path(settings.cdi_dir),
+                settings.driver,
+                metadata=MetadataFiles(Path(settings.metadata_dir()), settings.driver),
+                reach=reach,
+            )
             self.store = ClaimStore(folder / "claims.journal", reach=reach)
             recover(self.store, self.files, boot=self.boot)
             self.setup, self.offered = start_sharing(
@@ -104,4 +110,5 @@ class LocalNode:
             mps_dir=settings.mps_dir,
             hami_core_dir=settings.hami_core_dir,
             hami_core_state=str(settings.data_dir() / "hami"),
+            metadata_dir=str(settings.metadata_dir()),
         )

@@ -72,6 +72,10 @@ class NodeSettings(
         """The driver's own folder: its socket, the checkpoint, locks."""
         return PurePosixPath(self.plugins_dir) / self.driver
 
+    def metadata_dir(self) -> PurePosixPath:
+        """Where the files are that containers get to read of their devices."""
+        return self.data_dir() / "metadata"
+
     def driver_socket(self) -> PurePosixPath:
         """Where this instance serves DRAPlugin."""
         return self.data_dir() / f"dra{self._instance()}.sock"

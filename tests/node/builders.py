@@ -164,11 +164,13 @@ def held(
     cores: int = 100,
     share: str | None = None,
     admin: bool = False,
+    subrequest: str = "",
 ) -> HeldDevice:
     """What one result holds of a T4; `memory` in MiB."""
     card = facts().cards[device]
     return HeldDevice(
         request=request,
+        subrequest=subrequest,
         pool=NODE,
         device=device,
         share_id=share,
@@ -178,6 +180,7 @@ def held(
         index=card.index,
         uuid=card.uuid,
         model=card.product_name,
+        pci_bus_id=card.pci_bus_id,
         card_memory=card.usable_memory(),
     )
 

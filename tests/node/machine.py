@@ -12,6 +12,7 @@ from driver.node.checkpoint import Book
 from driver.node.claims import ClaimRef, NodeFacts
 from driver.node.faults import FaultPoint
 from driver.node.held import PreparedClaim
+from driver.node.metadatafiles import MetadataFiles
 from driver.node.prepare import Preparer
 from driver.node.recover import recover
 from driver.node.sharing.daemons import Daemons
@@ -33,6 +34,9 @@ class Machine:
         self.claims = {claim.metadata.name: claim for claim in claims}
         self.folder = folder
         self.cdi = folder / "cdi"
+        self.metadata = folder / "metadata"
+        # Whether containers are told of their devices in files.
+        self.has_metadata = False
         self.journal = folder / "claims.journal"
         self.double_uses: list[ClaimRef] = []
         self.boot = 1
@@ -47,7 +51,9 @@ class Machine:
             self.facts().cards.values(), self.folder / "simulated", boot=self.facts().boot
         )
         self.store = ClaimStore(self.journal, reach=self._reach)
-        self.files = CdiFiles(self.cdi, DRIVER, reach=self._reach)
+        self.files = CdiFiles(
+            self.cdi, DRIVER, metadata=MetadataFiles(self.metadata, DRIVER), reach=self._reach
+        )
         recover(self.store, self.files, boot=self.facts().boot)
         self.setup = CardSetup(
             self.store,
@@ -83,7 +89,8 @@ class Machine:
 
     def facts(self) -> NodeFacts:
         """What the node knows of itself."""
-        return facts(boot=f"boot-{self.boot}", cut=MigMode.DYNAMIC)
+        known = facts(boot=f"boot-{self.boot}", cut=MigMode.DYNAMIC)
+        return structs.replace(known, metadata_dir=str(self.metadata) if self.has_metadata else "")
 
     async def prepare(self, asked: ClaimRef) -> tuple[AnswerDevice, ...]:
         """As the kubelet asks."""

@@ -127,7 +127,9 @@ def test_a_damaged_file_is_put_aside_and_its_good_lines_are_used(
     except StorageError as error:
         assert "records of version" in str(error)  # noqa: PT017  (the damage made a version of it)
         return
-    good = {UIDS[number] for number in range(4) if lines[number] in bytes(data)}
+    # A line end that became something else damages the line after it too.
+    whole = bytes(data).split(b"\n")
+    good = {UIDS[number] for number in range(4) if lines[number].rstrip(b"\n") in whole[:-1]}
     assert good <= set(_uids(store))
     if store.is_lost():
         assert path.with_name("journal.bad-0").exists()

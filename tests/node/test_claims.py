@@ -59,7 +59,7 @@ def test_what_a_claim_holds() -> None:
     assert (held_by.phase, held_by.boot) == ("intent", BOOT)
     assert held_by.devices == (
         held("gpu-0", "whole"),
-        held("gpu-1", "part", memory=7500, cores=30, share="s"),
+        held("gpu-1", "part", memory=7500, cores=30, share="s", subrequest="first"),
         held("gpu-2", "memory-only", memory=4096, cores=100, share="share-memory-only-gpu-2"),
     )
 
