@@ -88,7 +88,7 @@ async def test_a_change_is_taken_over(tmp_path: Path) -> None:
 
 
 async def test_bad_rules_are_refused_and_the_last_good_ones_stay(tmp_path: Path) -> None:
-    """Told once, with the line; the next good ones are taken over."""
+    """Told once, with the line, and once more when it comes back after good ones."""
     (tmp_path / "rules.yaml").write_text(rules("tier: gold"))
     async with Plugin(tmp_path).running() as plugin:
         plugin.path.write_text(rules("tier: gold, uuid: x"))
@@ -102,6 +102,8 @@ async def test_bad_rules_are_refused_and_the_last_good_ones_stay(tmp_path: Path)
         await plugin.until({"tier"}, refusals=2)
         plugin.path.write_text(rules("rack: r1"))
         await plugin.until({"rack"}, refusals=2)
+        plugin.path.unlink()
+        await plugin.until({"rack"}, refusals=3)
 
 
 async def test_a_restart_on_bad_rules_has_the_last_good_ones(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_no_rules(text: str) -> None:
         (f"{HEAD}rules:\n  - match: '1'\n    attributes: {{a: b}}\n", 4, "must evaluate to bool"),
         (f"{RULE}      a: b\n    when: now\n", 7, "a rule has no 'when'"),
         (f"{RULE}      a: b\n    override: 'yes'\n", 7, "override must be true or false"),
+        (f"{RULE}      a: b\n    override: 'true'\n", 7, "override must be true or false"),
         (f"{RULE}      - a\n", 6, "attributes must have keys and values"),
         (f"{RULE}      a: 1.5\n", 6, "'a' is no text, integer"),
         (
