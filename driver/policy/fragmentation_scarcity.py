@@ -63,7 +63,8 @@ class Scarcity:
             number = coming * row[0].number
             if 0 < len(makes) < len(row):
                 _add(found, supply, [(1, make) for make in makes], number * size)
-            if row[0].devices in self._widths:
+            # Shares of several devices want no idle ones.
+            if row[0].devices in self._widths and size == row[0].devices * WHOLE:
                 _add(found, supply, [(row[0].devices, make) for make in makes], number)
         return found
 

@@ -65,9 +65,10 @@ class PolicyPlacer:
         """The cards that the GPU policy takes, rated by the node policy."""
         if not state.holds(ask):
             return None
+        # Policies see nothing of memory.
+        key: tuple[object, ...] = (state.machine.model, state.cards, ask.cards, ask.milli)
         if not self._by_cards:
-            return self._option(state, ask)
-        key = state.machine.model, state.cards, ask.cards, ask.milli
+            key = (*key, state.cpu, ask.cpu)
         if key not in self._options:
             if len(self._options) >= _MOST_OPTIONS:
                 self._options.clear()
