@@ -25,6 +25,7 @@ from driver.wire.patch import MERGE_PATCH
 
 # Claims come in crowds, and those that are being prepared go first.
 _SETTLE_S = 0.2
+_SETTLES = 25
 _AT_ONCE = 2
 _RETRY_FIRST_S = 0.5
 _RETRY_LAST_S = 30.0
@@ -73,8 +74,7 @@ class StatusWriter:
         backoff = Backoff(base=_RETRY_FIRST_S, cap=_RETRY_LAST_S)
         while True:
             await self._awake.wait()
-            await asyncio.sleep(_SETTLE_S)
-            self._awake.clear()
+            await self._quiet()
             due, self._due = self._due, set()
             left = await self._write_all(due)
             if left == set():
@@ -83,6 +83,15 @@ class StatusWriter:
             self._due = None if left is None or self._due is None else self._due | left
             self._awake.set()
             await asyncio.sleep(backoff.next())
+
+    async def _quiet(self) -> None:
+        """Wait until for a moment nothing was prepared; where that does not end, for a while."""
+        for _ in range(_SETTLES):
+            self._awake.clear()
+            await asyncio.sleep(_SETTLE_S)
+            if not self._awake.is_set():
+                return
+        self._awake.clear()
 
     async def _write_all(self, due: set[str] | None) -> set[str] | None:
         """Write those claims (None: all); those that have to be tried again."""
