@@ -58,6 +58,8 @@ async def _measured(count: int) -> tuple[Figure, ...]:
                     value = await _both_ways(real, way, asked)
                     reference = await _both_ways(idle, way, asked)
                     figures += _figures(way, value, reference)
+                    if way is WAYS[0]:
+                        figures.append(_growth(value["prepare"]))
     return tuple(figures)
 
 
@@ -71,6 +73,17 @@ def _figures(
             value=spread(seconds),
             reference=spread(reference[what]),
         )
+
+
+def _growth(seconds: list[float]) -> Figure:
+    """The last tenth of the claims, with all others held, beside the first, with hardly any."""
+    part = max(1, len(seconds) // 10)
+    return Figure(
+        name=f"the same with {len(seconds) - part} held; reference: with none",
+        unit="ms",
+        value=spread(seconds[-part:]),
+        reference=spread(seconds[:part]),
+    )
 
 
 async def _both_ways(kubelet: Kubelet, way: Way, asked: Claims) -> dict[str, list[float]]:
