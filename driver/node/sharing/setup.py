@@ -52,17 +52,18 @@ class CardSetup:
     def recover(self) -> tuple[list[PreparedClaim], frozenset[str]]:
         """Take away what no claim has any more; blocking, before anything is prepared.
 
-        Returns the claims of this boot, and the UUIDs of the parts that were made here, those that
-        are gone now included. What cannot be taken away is logged; it is no reason not to serve
-        the node.
+        Beside another instance nothing is taken away: it may just be making it. Returns the claims
+        of this boot, and the UUIDs of the parts that were made here, those that are gone now
+        included. What cannot be taken away is logged; it is no reason not to serve the node.
         """
         held: list[PreparedClaim] = []
         self._store.locked(lambda book: _collect(book, self._boot, held))
-        self._daemons.sweep(held)
         ours = self._parts.made() | {d.uuid for claim in held for d in claim.devices}
-        for card, part in self._parts.orphans(held):
-            self._parts.clear(card, part)
-        limiter.sweep(self._limits, [claim.uid for claim in held])
+        if self._store.alone:
+            self._daemons.sweep(held)
+            for card, part in self._parts.orphans(held):
+                self._parts.clear(card, part)
+            limiter.sweep(self._limits, [claim.uid for claim in held])
         return held, ours
 
     async def set_up(self, claim: PreparedClaim) -> PreparedClaim:
