@@ -1,7 +1,7 @@
 """What the first decision about a node would have to work out, worked out before anybody waits.
 
-The pools of a node and what the classes' selectors say of its devices change only with slices and
-classes. Doing it early changes no answer.
+The pools of a node, how their devices are connected and what the classes' selectors say of them change
+only with slices and classes. Doing it early changes no answer.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ def warm(cluster: Cluster, at_most: int) -> bool:
     selectors = {_expressions(device_class) for device_class in cluster.classes.values()}
     for _ in range(min(at_most, len(cluster.cold))):
         for pool in cluster.inventory.pools(cluster.node(cluster.cold.pop())):
+            pool.scored()
             for expressions in selectors:
                 with suppress(TooDearError):
                     pool.selected(expressions)

@@ -5,7 +5,9 @@ import gc
 
 import pytest
 
+from driver.allocator import pools
 from driver.controller.cluster import Cluster
+from driver.controller.commit import Allow
 from driver.controller.warming import keep_warm, warm, warm_up
 from driver.model.deviceclass import DeviceClass
 from driver.selector.device import SelectorDevice
@@ -53,6 +55,15 @@ def test_decisions_find_all_of_it(two_nodes: Cluster, evaluated: list[str]) -> N
     assert before == 1
     commit(two_nodes, claim("c", request()), picked("gpu-0"))
     assert len(evaluated) == before
+
+
+def test_decisions_find_the_layout(two_nodes: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the cards of a node are connected is worked out before the first decision too."""
+    assert warm(two_nodes, 10)
+    monkeypatch.setattr(pools, "Scored", None)
+    allowed = commit(two_nodes, claim("c", request()), picked("gpu-0"))
+    assert isinstance(allowed, Allow)
+    assert allowed.explanation is not None
 
 
 @pytest.mark.parametrize("change", ["slice", "class"])
