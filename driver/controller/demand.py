@@ -15,6 +15,9 @@ from driver.policy.mix import UNKNOWN, Mix, Shape
 # have worked out for it holds in between.
 _FEWEST_CHANGES = 16
 _CHANGED_PART = 4
+# A mix that differs from the one in use in less than this part of all requests is not used: every
+# node has to be scored anew for another one.
+_NOTICEABLE = 0.02
 # So many shapes say what is usual.
 _MOST_SHAPES = 48
 
@@ -61,8 +64,10 @@ class Demand:
         if self._changes >= max(_FEWEST_CHANGES, len(self._of) // _CHANGED_PART):
             self._changes = 0
             self._numbers = +self._numbers
-            self.mix = self._made()
-            self.version += 1
+            made = self._made()
+            if _distance(made, self.mix) > _NOTICEABLE:
+                self.mix = made
+                self.version += 1
 
     def _made(self) -> Mix:
         usual = sorted(self._numbers.items(), key=lambda item: (-item[1], item[0]))[:_MOST_SHAPES]
@@ -71,6 +76,19 @@ class Demand:
             for (count, amounts), number in usual
         )
         return Mix(tuple(shapes)) if usual else UNKNOWN
+
+
+def _distance(one: Mix, other: Mix) -> float:
+    """The part of all requests that would have to be others to make one mix of the other."""
+    ours, theirs = _parts(one), _parts(other)
+    return sum(abs(ours[kind] - theirs[kind]) for kind in ours | theirs) / 2
+
+
+def _parts(mix: Mix) -> Counter[_Kind]:
+    total = sum(shape.weight for shape in mix.shapes)
+    return Counter(
+        {(one.count, tuple(one.amounts.items())): one.weight / total for one in mix.shapes}
+    )
 
 
 def _kinds(claim: ResourceClaim, driver: str) -> Iterator[_Kind]:

@@ -60,6 +60,26 @@ def test_the_same_again_changes_nothing() -> None:
     assert demand.version == 0
 
 
+def test_more_of_the_same_changes_nothing() -> None:
+    """The mix is what parts of all requests are like; growth alone asks nobody again."""
+    demand = Demand(DRIVER)
+    for number in range(1000):
+        demand.observe(_share(f"share-{number}") if number % 2 else _pair(f"pair-{number}"))
+    assert demand.version == 1
+
+
+def test_what_changes_slowly_is_noticed() -> None:
+    """Each time the mix differs little from the last one, and more and more from that in use."""
+    demand = Demand(DRIVER)
+    for number in range(400):
+        demand.observe(_share(f"share-{number}"))
+    assert demand.version == 1
+    for number in range(400):
+        demand.observe(_pair(f"pair-{number}"))
+    weights = [one.weight for one in demand.mix.shapes]
+    assert weights[1] / sum(weights) > 0.3
+
+
 def test_what_is_gone_is_not_usual() -> None:
     """Claims that leave are no longer counted; when all have left, nothing is known again."""
     demand = Demand(DRIVER)

@@ -258,6 +258,20 @@ def test_nodes_that_differ_in_one_thing_are_different(name: str, one: Json, othe
     assert sorted(fits) == [False, True]
 
 
+@pytest.mark.parametrize("link", ["nvlinkGroup", ROOT, "resource.kubernetes.io/numaNode"])
+def test_links_of_any_sort_make_nodes_differ(link: str) -> None:
+    """Two cards go well together on one kind of node, and less well on the other."""
+    together, apart = [gpu(0), gpu(1)], [gpu(0), gpu(1)]
+    for index in range(2):
+        for card, where in ((together[index], 0), (apart[index], index)):
+            value: Json = {"int": where} if link.endswith("numaNode") else {"string": f"{where}"}
+            card["attributes"] |= {link: value}
+    at = world([PLAIN | {"cards": together}, PLAIN | {"cards": apart}], [])
+    add_claim(at, "two", request(count=2))
+    found, _ = said(at, pod("two", "two", annotations=modes("topology", "topology")), Makes())
+    assert found["n0"] == found["n2"] != found["n1"] == found["n3"]
+
+
 @pytest.mark.parametrize("name", ASKS)
 def test_a_question_costs_as_many_searches_as_there_are_kinds(name: str) -> None:
     """Three nodes of each of two kinds: whatever is asked takes at most two searches."""
