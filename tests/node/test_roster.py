@@ -71,6 +71,27 @@ def test_a_lost_card_is_completed_from_what_was_known(told: Card) -> None:
     assert lost.lost == "no answer"
 
 
+def silent(known: Card) -> Card:
+    """As a card is told of that has stopped to answer."""
+    return Card(**{n: getattr(known, n) for n in known.__struct_fields__} | {"lost": "no answer"})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([A, card(2, lost="no answer")], [A, gone(B), silent(C)]),
+        ([A, card(7, pci="pc", lost="no answer")], [A, gone(B), silent(C)]),
+        ([card(0, lost="no answer"), card(1, "a", pci="pa"), C], [A, silent(B), C]),
+    ],
+    ids=["by its number", "by its address", "by what is left when the others have chosen"],
+)
+def test_who_a_silent_card_is_among_several_that_are_missing(
+    found: list[Card], expected: list[Card]
+) -> None:
+    """By the best that it tells, and never somebody who tells who he is."""
+    assert number(found, [A, B, C]) == tuple(expected)
+
+
 class Told:
     """An inventory that tells what it is told to."""
 

@@ -10,6 +10,7 @@ from driver.node.board import Board
 from driver.node.device import device
 from driver.node.rules.follow import RulesFile
 from driver.node.simulated import cards
+from tests.node.test_publish import until
 
 DRIVER = "gpu.quadrant.dev"
 DEVICES = tuple(device(card, shareable=False) for card in cards("2xT4", "n1"))
@@ -100,10 +101,16 @@ async def test_bad_rules_are_refused_and_the_last_good_ones_stay(tmp_path: Path)
         assert told.endswith("the last good rules stay in use")
         plugin.path.unlink()
         await plugin.until({"tier"}, refusals=2)
-        plugin.path.write_text(rules("rack: r1"))
-        await plugin.until({"rack"}, refusals=2)
-        plugin.path.unlink()
-        await plugin.until({"rack"}, refusals=3)
+        await asyncio.sleep(5 * PERIOD_S)
+        assert len(plugin.refusals) == 2
+        for refusals in (2, 3, 4):
+            # The second time the same rules are back, and good anew.
+            plugin.kept.unlink()
+            plugin.path.write_text(rules("rack: r1"))
+            await plugin.until({"rack"}, refusals)
+            await until(plugin.kept.exists)
+            plugin.path.unlink()
+            await plugin.until({"rack"}, refusals + 1)
 
 
 async def test_a_restart_on_bad_rules_has_the_last_good_ones(tmp_path: Path) -> None:
