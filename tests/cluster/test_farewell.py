@@ -8,13 +8,14 @@ import pytest
 
 from driver.node.store import ClaimStore
 from tests.cluster import workloads
-from tests.cluster.plugins import registered
+from tests.cluster.plugins import away, devices, plugin, registered, running
 from tests.cluster.site import Site
 from tests.cluster.workloads import Object, made_from, pod, request, share, template
 
 pytestmark = pytest.mark.cluster
 
 NODE = "t4"
+_CARDS = 8
 _PODS = 50
 _CLAIMS_OF_A_POD = 10
 _LONG_S = 900.0
@@ -23,10 +24,11 @@ _LONG_S = 900.0
 @pytest.fixture
 def wide(site: Site) -> Iterator[Site]:
     """The node has eight large cards, which many claims can share."""
-    site.replace_cards(NODE, "8xH100-SXM")
-    yield site
-    site.clear()
-    site.replace_cards(NODE, "4xT4")
+    large = plugin(site, NODE, "--simulate=8xH100-SXM", name="large")
+    with away(site, NODE), running(site, large):
+        site.wait("eight cards", lambda: len(devices(site, NODE)) == _CARDS)
+        yield site
+        site.clear()
 
 
 def test_500_claims_of_50_pods_leave_nothing(wide: Site) -> None:
@@ -37,17 +39,17 @@ def test_500_claims_of_50_pods_leave_nothing(wide: Site) -> None:
     names = [f"many-{n}" for n in range(_PODS)]
     for name in names:
         site.api.create("pods", pod(name, claims=uses, node=NODE))
-    running: set[str] = set()
+    up: set[str] = set()
 
     def all_run() -> bool:
-        running.update(
+        up.update(
             one["metadata"]["name"]
             for one in site.api.list("pods")
             if one.get("status", {}).get("phase") == "Running"
         )
-        return running >= set(names)
+        return up >= set(names)
 
-    site.wait(lambda: f"all pods to run, not {len(running)}", all_run, within=_LONG_S)
+    site.wait(lambda: f"all pods to run, not {len(up)}", all_run, within=_LONG_S)
     assert len(site.cdi_files()) == _PODS * _CLAIMS_OF_A_POD
     assert len(site.allocated()) == _PODS * _CLAIMS_OF_A_POD
     for name in names:
@@ -92,10 +94,10 @@ def test_a_node_is_drained_leaves_and_comes_back(site: Site) -> None:
 
 def test_a_driver_that_leaves_too_early_can_be_brought_back(site: Site) -> None:
     """Without it the kubelet cannot finish a pod; docs/operate.md says in which order to go."""
-    plugin = site.deployment.nodes[NODE]
+    own = site.deployment.nodes[NODE]
     site.api.create("templates", template("share", request(**share(memory="1Gi"))))
     site.run(pod("stays", claims={"gpu": made_from("share")}, node=NODE))
-    plugin.stop(signal.SIGTERM)
+    own.stop(signal.SIGTERM)
     site.api.delete("pods", "stays")
 
     def told() -> bool:
@@ -108,8 +110,8 @@ def test_a_driver_that_leaves_too_early_can_be_brought_back(site: Site) -> None:
     site.wait("the containers of the pod to have ended", told)
     assert site.api.get("pods", "stays") is not None
     assert len(site.cdi_files()) == 1
-    plugin.start()
-    registered(site, plugin)
+    own.start()
+    registered(site, own)
     site.wait("the pod to be gone", lambda: site.api.get("pods", "stays") is None)
     site.wait("the claim to be gone", lambda: not site.api.list("claims"))
     assert site.cdi_files() == []

@@ -12,7 +12,7 @@ from hack.deployment import Part
 from tests.cluster import workloads
 from tests.cluster.plugins import away, plugin, registered, running
 from tests.cluster.site import Site
-from tests.cluster.workloads import Object, made_from, pod, request, share, template
+from tests.cluster.workloads import Object, container, made_from, pod, request, share, template
 from tests.node.builders import prepared
 
 pytestmark = pytest.mark.cluster
@@ -20,6 +20,9 @@ pytestmark = pytest.mark.cluster
 NODE = "t4"
 # A card that can be cut up, so that all steps of preparing are gone through.
 _CUT = ("--simulate=2xA100-SXM4-40GB", "--mig=dynamic")
+# How long a container stays that does not listen when it is told to end, and what it does.
+_STAYS_S = 90
+_DEAF = f"trap '' TERM; env; echo {workloads.END}; while :; do sleep 1; done"
 # The journal is written anew after so many lines (driver.node.store).
 _NEARLY_FULL = 252
 
@@ -47,7 +50,7 @@ def test_a_rolling_update_under_pods_that_come_and_go(site: Site) -> None:
         return names
 
     site.run(pod("long", claims={"gpu": made_from("share")}, node=NODE))
-    container = site.pod("long")["status"]["containerStatuses"][0]["containerID"]
+    before = site.pod("long")["status"]["containerStatuses"][0]["containerID"]
     names = come_and_go(3)
     for uid in ("11111111", "22222222"):
         new = plugin(site, NODE, f"--pod-uid={uid}", name=uid)
@@ -68,7 +71,7 @@ def test_a_rolling_update_under_pods_that_come_and_go(site: Site) -> None:
         told = [_events(site, f"p{n}", "FailedPrepareDynamicResources") for n in range(seen[0])]
         assert [event for events in told for event in events] == []
         status = site.pod("long")["status"]["containerStatuses"][0]
-        assert (status["containerID"], status["restartCount"]) == (container, 0)
+        assert (status["containerID"], status["restartCount"]) == (before, 0)
         site.delete(*names, "long")
         assert site.cdi_files() == []
     finally:
@@ -178,28 +181,31 @@ def test_a_card_of_a_pod_deleted_by_force_is_kept_and_tainted(site: Site) -> Non
     """Its container runs on: who was sent there waits, nobody else is sent, later all is well."""
     site.api.create("templates", template("whole", request(index=1)))
     uses: Object = {"gpu": made_from("whole")}
-    site.run(pod("first", claims=uses, node=NODE))
-    # A runtime that does nothing: the container cannot be ended.
-    with site.frozen(f"containerd/{NODE}"):
-        site.deployment.kubectl("delete", "pod", "first", "--force", "--grace-period=0")
-        site.wait("the first claim to be gone", lambda: not site.api.list("claims"))
-        site.api.create("pods", pod("second", claims=uses, node=NODE))
-        site.wait(
-            "the second pod to be refused",
-            lambda: any(
-                "held by claim" in told or "is held whole" in told
-                for told in _events(site, "second", "FailedPrepareDynamicResources")
-            ),
-        )
-        taint = f"{workloads.CLASS}/occupied"
-        site.wait("the card to be tainted", lambda: taint in _taints(site, "gpu-1"))
-        site.deployment.kubectl("delete", "pod", "second", "--force", "--grace-period=0")
-        site.wait("the card to be free for the scheduler", lambda: not site.api.list("claims"))
-        site.api.create("pods", pod("third", claims=uses, node=NODE))
-        site.wait(
-            lambda: f"the third pod to find no card: {site.condition('third')}",
-            lambda: site.condition("third")[0] == "Unschedulable",
-        )
-        assert taint in _taints(site, "gpu-1")
-    site.wait("the taint to go", lambda: taint not in _taints(site, "gpu-1"))
+    stubborn = container(claims=[{"name": "gpu"}])
+    stubborn["command"] = ["sh", "-c", _DEAF]
+    site.run(pod("first", stubborn, claims=uses, node=NODE, terminationGracePeriodSeconds=_STAYS_S))
+    _force_delete(site, "first")
+    site.api.create("pods", pod("second", claims=uses, node=NODE))
+    site.wait(
+        "the second pod to be refused",
+        lambda: any(
+            "held by claim" in told
+            for told in _events(site, "second", "FailedPrepareDynamicResources")
+        ),
+    )
+    taint = f"{workloads.CLASS}/occupied"
+    site.wait("the card to be tainted", lambda: taint in _taints(site, "gpu-1"))
+    _force_delete(site, "second")
+    site.api.create("pods", pod("third", claims=uses, node=NODE))
+    site.wait(
+        lambda: f"the third pod to find no card: {site.condition('third')}",
+        lambda: site.condition("third")[0] == "Unschedulable",
+    )
+    assert taint in _taints(site, "gpu-1"), "the container has ended too soon for this test"
+    site.wait("the taint to go", lambda: taint not in _taints(site, "gpu-1"), within=3 * _STAYS_S)
     site.running("third")
+
+
+def _force_delete(site: Site, name: str) -> None:
+    site.deployment.kubectl("delete", "pod", name, "--force", "--grace-period=0")
+    site.wait("its claim to be gone", lambda: not site.api.list("claims"))
