@@ -17,10 +17,11 @@ from driver.admission.server import Allowed, Answer, Call, Denied
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow, Cause, Deny, Ruling, decide
 from driver.controller.proposal import Proposal, read
-from driver.controller.strangers import Strangers
+from driver.controller.strangers import Strangers, consumer
 from driver.model import names
 from driver.model.errors import InvalidObjectError, QuadrantError
 from driver.model.ids import DeviceId, ObjectKey
+from driver.obs import tracing
 from driver.obs.metrics import ControllerMetrics
 from driver.wire.admission import AdmissionRequest
 
@@ -92,7 +93,9 @@ class CommitHook:
             return Denied(f"claim {request.namespace}/{request.name} cannot be judged: {error}")
         if proposal is None:
             return Allowed()
-        ruling = await self._ruling(proposal, dry_run=request.dry_run)
+        with tracing.span("commit", consumer(proposal.claim)[1], claim=str(proposal.key)) as span:
+            ruling = await self._ruling(proposal, dry_run=request.dry_run)
+            span.say(result=_result(ruling), dry_run=request.dry_run)
         if not request.dry_run:
             self._count(ruling)
         if isinstance(ruling, Allow):

@@ -40,7 +40,7 @@ class Strangers:
         """Know the pod that this claim is for, if it has one; without it, go on in time."""
         if self._cluster.pod_of(claim) is not None:
             return
-        place, uid = _pod_of(claim)
+        place, uid = consumer(claim)
         if not uid:
             return
         body = {"metadata": {"uid": uid, "labels": {names.POD_LABEL: LABEL_VALUE}}}
@@ -55,8 +55,8 @@ class Strangers:
             _log.info("pod not met", pod=str(place), why=str(error) or "no answer in time")
 
 
-def _pod_of(claim: ResourceClaim) -> tuple[ObjectKey, str]:
-    """Where the pod is, and its UID; empty where the claim is for none."""
+def consumer(claim: ResourceClaim) -> tuple[ObjectKey, str]:
+    """Where the pod is that a claim is for, and its UID; empty where it is for none."""
     owner = claim.metadata.controller()
     if owner is not None and owner.kind == "Pod":
         return ObjectKey(claim.metadata.namespace, owner.name), owner.uid
