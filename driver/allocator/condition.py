@@ -30,23 +30,26 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Condition:
-    """A device under one use.
+    """A device under one use; `mark` is equal where equally much is in use."""
 
-    `left` is what shares may still take of each capacity, in nano units; `mark` is equal where
-    equally much is in use.
-    """
-
-    __slots__ = ("_traits", "_used", "_view", "in_use", "left", "mark", "use")
+    __slots__ = ("_left", "_traits", "_used", "_view", "in_use", "mark", "use")
 
     def __init__(self, traits: Traits, use: DeviceUse) -> None:
         self.use = use
         self.in_use = bool(use.exclusive or use.shares or use.consumed)
         used = {name: amount.nano for name, amount in use.consumed.items()}
-        self.left = {name: size - used.get(name, 0) for name, size in traits.capacity.items()}
         self.mark: Hashable = use.exclusive, len(use.shares), tuple(used.items())
         self._traits = traits
         self._used = used
+        self._left: dict[str, int] | None = None
         self._view: DeviceView | None = None
+
+    def left(self) -> dict[str, int]:
+        """What shares may still take of each capacity, in nano units."""
+        if self._left is None:
+            used, capacity = self._used, self._traits.capacity
+            self._left = {name: size - used.get(name, 0) for name, size in capacity.items()}
+        return self._left
 
     def view(self, index: int) -> DeviceView:
         """The device as scorers see it, with this place among those of its node."""

@@ -61,7 +61,7 @@ class Standing:
 
     def short_of(self, portion: Portion) -> str | None:
         """The first capacity that others' use and this call leave too little of; None if none."""
-        left, now = self.condition.left, self.consumed
+        left, now = self.condition.left(), self.consumed
         for name, amount in portion.nanos.items():
             if amount > left[name] - now.get(name, 0):
                 return name

@@ -1,7 +1,7 @@
 """What the first decision about a node would have to work out, worked out before anybody waits.
 
-The pools of a node, how their devices are connected and what the classes' selectors say of them change
-only with slices and classes. Doing it early changes no answer.
+The pools of a node, how their devices are connected and what the classes' selectors say of them
+change only with slices and classes. Doing it early changes no answer.
 """
 
 import asyncio
