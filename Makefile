@@ -46,7 +46,7 @@ proto: venv ## Generate driver/_proto from proto/
 .PHONY: lock
 lock: ## Write the lock files from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --all-extras --group dev pyproject.toml -o requirements.lock
-	uv pip compile --universal --generate-hashes --extra nvml -c requirements.lock pyproject.toml -o requirements-runtime.lock
+	uv pip compile --universal --generate-hashes --extra nvml --extra otel -c requirements.lock pyproject.toml -o requirements-runtime.lock
 
 .PHONY: cluster
 cluster: ## Bring a real Kubernetes up on this machine (root)
