@@ -27,6 +27,8 @@ from driver.admission.pods import PodHandler
 from driver.admission.rotation import OwnCertificates
 from driver.admission.server import AdmissionServer, Route
 from driver.cli import scorers
+from driver.cli.ui.pictures import Pictures
+from driver.cli.ui.server import LOCAL, Ui, needs_local
 from driver.controller.aftermath import Aftermath
 from driver.controller.census import Census
 from driver.controller.claims import ClaimWriter
@@ -294,9 +296,14 @@ class Controller:
         }
         app.add_routes(health.routes(live={}, ready=ready))
         app.add_routes([scrape.route(self._metrics.registry)])
+        settings = self._settings
+        pictures = Pictures(self._cluster, time.monotonic)
+        app.add_routes(Ui(pictures, open_to_all=settings.ui).routes())
         runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await runner.setup()
-        await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()
+        hosts = [settings.health_host, *([LOCAL] if needs_local(settings.health_host) else ())]
+        for host in hosts:
+            await web.TCPSite(runner, host, settings.health_port).start()
         return runner
 
 

@@ -87,6 +87,12 @@ def controller(  # noqa: PLR0913 - one option for each setting
         str, typer.Option(help="Where the kubelet's probes are answered, in plain HTTP.")
     ] = _CONTROLLER.health_host,
     health_port: Annotated[int, typer.Option()] = _CONTROLLER.health_port,
+    ui: Annotated[
+        bool,
+        typer.Option(
+            "--ui", help="Let others than this host see the page /ui, on the port of the probes."
+        ),
+    ] = _CONTROLLER.ui,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve the webhooks, keep the ledger, nominate nodes. One leader, any number of replicas."""
@@ -106,6 +112,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         certificates=certificates,
         health_host=health_host,
         health_port=health_port,
+        ui=ui,
     )
     with told_by("--node-policy, --gpu-policy, --scoring-weights"):
         resolve(None, None, {}, None, defaults=settings.defaults, registry=scorers.installed())

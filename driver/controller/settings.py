@@ -48,6 +48,9 @@ class ControllerSettings(
     # Plain HTTP for the kubelet's probes.
     health_host: str = "127.0.0.1"
     health_port: int = 8080
+    # Whether others than this host may see the page (/ui, on the same port): it shows names of
+    # namespaces, pods and claims.
+    ui: bool = False
 
     def webhook_hosts(self) -> tuple[str, ...]:
         """The names and IP addresses by which the API server calls: whom the certificate is for.

@@ -15,6 +15,14 @@ import aiohttp
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _STARTS_WITHIN_S = 60.0
+_CODES = {
+    "Tab": 9,
+    "Enter": 13,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 _APT = ("apt-get", "-qq", "install", "--yes", "--no-install-recommends", "chromium")
 
 
@@ -59,10 +67,14 @@ class Page:
 
     async def open(self, file: Path) -> None:
         """Load a file, and wait until it is there."""
+        await self.visit(file.as_uri())
+
+    async def visit(self, url: str) -> None:
+        """Load an address, and wait until it is there."""
         for domain in ("Page", "Network", "Runtime", "Log"):
             await self.send(f"{domain}.enable")
         await self.send("Emulation.setFocusEmulationEnabled", enabled=True)
-        await self.send("Page.navigate", url=file.as_uri())
+        await self.send("Page.navigate", url=url)
         while await self.value("document.readyState") != "complete":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -74,7 +86,7 @@ class Page:
 
     async def press(self, key: str) -> None:
         """Press a key and let it go."""
-        code = {"Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
+        code = _CODES[key]
         for kind in ("rawKeyDown", "keyUp"):
             await self.send(
                 "Input.dispatchKeyEvent",
@@ -122,6 +134,11 @@ async def browse(browser: str) -> AsyncIterator[Page]:
     """A new page of a running browser."""
     async with aiohttp.ClientSession() as session:
         async with session.put(f"{browser}/json/new") as answer:
-            address = (await answer.json())["webSocketDebuggerUrl"]
-        async with session.ws_connect(address, max_msg_size=0) as socket:
-            yield Page(socket)
+            tab = await answer.json()
+        try:
+            async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                yield Page(socket)
+        finally:
+            # A page that is live would go on asking.
+            async with session.get(f"{browser}/json/close/{tab['id']}"):
+                pass

@@ -368,3 +368,18 @@ def test_metrics_are_reached_from_where_it_is_said(chart: Chart) -> None:
         ports = [one["name"] for one in container(find(opened, kind, name))["ports"]]
         assert port in ports
     assert "ports" not in container(find(closed, "DaemonSet", "quadrant-node"))
+
+
+def test_the_page_is_behind_a_service_only_where_it_is_said(chart: Chart) -> None:
+    """By default it is on the pods' loopback address; else the flag, the Service and the peers."""
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "people"}}}
+    closed, opened = chart.render(), chart.render({"ui": {"service": True, "from": [peer]}})
+    for objects, shown in ((closed, False), (opened, True)):
+        deployment = find(objects, "Deployment", "quadrant-controller")
+        assert ("--ui" in container(deployment)["args"]) is shown
+        services = [one["metadata"]["name"] for one in objects if one["kind"] == "Service"]
+        assert ("quadrant-ui" in services) is shown
+    before = find(closed, "NetworkPolicy", "quadrant-controller")["spec"]["ingress"]
+    after = find(opened, "NetworkPolicy", "quadrant-controller")["spec"]["ingress"]
+    added = {"from": [peer], "ports": [{"protocol": "TCP", "port": "health"}]}
+    assert after == [*before, added]

@@ -18,7 +18,7 @@ VALUES: Object = yaml.safe_load((CHART / "values.yaml").read_text())
 DERIVED = {
     "controller": {
         "driver", "kubeconfig", "namespace", "identity", "podName", "deviceClass", "listenHost",
-        "listenPort", "webhookAddresses", "certificates", "healthHost", "healthPort",
+        "listenPort", "webhookAddresses", "certificates", "healthHost", "healthPort", "ui",
         # Not settable by the command line yet.
         "resources",
     },

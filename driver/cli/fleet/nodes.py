@@ -74,22 +74,60 @@ def row(
     )
 
 
-def total(rows: Collection[NodeCards], pods: Iterable[Pod]) -> Total:
+def total(rows: Iterable[NodeCards], pods: Iterable[Pod]) -> Total:
     """The line below all rows."""
-    found = [card for one in rows for card in one.cards]
-    waits = Counter(map(_waits, pods))
-    return Total(
-        nodes=len(rows),
-        cards=len(found),
-        free=sum(card.open for card in found),
-        in_use=sum(card.use in ("whole", "shared") or bool(card.mig_in_use) for card in found),
-        tainted=sum(bool(card.taints) for card in found),
-        largest_free=max((one.largest_free for one in rows), default=0),
-        fragmentation=fragmentation(found),
-        gated=waits["gated"],
-        nominated=waits["nominated"],
-        waiting=waits["waiting"],
-    )
+    made = Sum()
+    for one in rows:
+        made.add(one)
+    for pod in pods:
+        made.wait(pod)
+    return made.total()
+
+
+class Sum:
+    """The line below all rows, while they are being made."""
+
+    def __init__(self) -> None:
+        self._numbers: Counter[str] = Counter()
+        self._largest = 0
+        self._left = _Left()
+
+    def add(self, row: NodeCards) -> None:
+        """Count one more row."""
+        self._numbers.update(
+            nodes=1,
+            cards=len(row.cards),
+            free=row.free,
+            in_use=sum(map(_in_use, row.cards)),
+            tainted=sum(bool(card.taints) for card in row.cards),
+        )
+        self._largest = max(self._largest, row.largest_free)
+        for card in row.cards:
+            self._left.add(card)
+
+    def wait(self, pod: Pod) -> None:
+        """Count one more pod, if it waits."""
+        self._numbers[_waits(pod)] += 1
+
+    def total(self) -> Total:
+        """The numbers so far."""
+        numbers = self._numbers
+        return Total(
+            nodes=numbers["nodes"],
+            cards=numbers["cards"],
+            free=numbers["free"],
+            in_use=numbers["in_use"],
+            tainted=numbers["tainted"],
+            largest_free=self._largest,
+            fragmentation=self._left.fragmentation(),
+            gated=numbers["gated"],
+            nominated=numbers["nominated"],
+            waiting=numbers["waiting"],
+        )
+
+
+def _in_use(card: Card) -> bool:
+    return card.use in ("whole", "shared") or bool(card.mig_in_use)
 
 
 def nominated(pods: Iterable[Pod]) -> Counter[str]:
@@ -107,12 +145,25 @@ def fragmentation(found: Iterable[Card]) -> float:
 
     The metric of `quadrant simulate` by that name.
     """
-    left = whole = 0
+    left = _Left()
     for card in found:
+        left.add(card)
+    return left.fragmentation()
+
+
+class _Left:
+    """What is free of some cards, and how much of that is on cards of which nothing is in use."""
+
+    def __init__(self) -> None:
+        self._all = self._whole = 0
+
+    def add(self, card: Card) -> None:
         free = _left(card)
-        left += free
-        whole += free if card.use == "free" else 0
-    return round(100 - 100 * whole / left, _DIGITS) if left else 0.0
+        self._all += free
+        self._whole += free if card.use == "free" else 0
+
+    def fragmentation(self) -> float:
+        return round(100 - 100 * self._whole / self._all, _DIGITS) if self._all else 0.0
 
 
 def _left(card: Card) -> int:

@@ -1,0 +1,1 @@
+"""The controller's read-only page: the cluster's cards and claims, live, for a browser."""
