@@ -105,8 +105,9 @@ def _was_reset(card: CardHealth, reading: Reading, at: float) -> bool:
     if asked not in (None, NO_RECOVERY) and reading.recovery == NO_RECOVERY:
         return True
     away = next((problem for problem in card.problems if problem.reason == LOST), None)
-    is_back = away is not None and at - away.last >= _SETTLE_S
-    return is_back or (reading.uncorrected or 0) < (card.uncorrected or 0)
+    if away is not None and at - away.last >= _SETTLE_S:
+        return True
+    return reading.uncorrected is not None and reading.uncorrected < (card.uncorrected or 0)
 
 
 def _lasts(old: Problem, reading: Reading, at: float, rules: Rules) -> bool:

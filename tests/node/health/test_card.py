@@ -112,6 +112,24 @@ def test_ecc_errors_last_until_the_counter_falls() -> None:
     assert reasons(read(card, 10_001, uncorrected=1)) == ["ecc"], "reset, and already one again"
 
 
+def test_a_counter_that_is_not_told_has_not_fallen() -> None:
+    """A call that fails once is no reset."""
+    card = xid(read(WELL, 0, uncorrected=2), 79, 1)
+    card = read(read(card, 2), 3, uncorrected=2)
+    assert reasons(card) == ["ecc", "xid-79"]
+    assert reasons(read(card, 4, uncorrected=0)) == []
+
+
+def test_a_card_that_is_away_while_it_is_reset() -> None:
+    """It asks for a reset, is lost for some time, and asks no more."""
+    card = read(xid(WELL, 79, 0), 1, recovery="gpu-reset")
+    card = read(card, 5, lost="GPU is lost")
+    assert reasons(card) == ["lost", "needs-gpu-reset", "xid-79"]
+    card = read(card, 10, recovery="none")
+    assert reasons(card) == ["lost", "xid-79"]
+    assert reasons(read(card, 15, recovery="none")) == []
+
+
 def test_ecc_errors_of_a_card_that_needs_no_recovery() -> None:
     """It has put other memory in the place of the bad one, and says so."""
     card = read(WELL, 0, uncorrected=2, recovery="none")

@@ -19,8 +19,10 @@ from driver.node.simulated import SimulatedInventory
 from tests.kube.apiserver import ApiServer
 from tests.kube.objects import Refusal
 from tests.node.builders import NODE
+from tests.node.conftest import Boot
 from tests.node.health.test_monitor import Hardware
 from tests.node.kubelet import HEALTH, register
+from tests.node.nvml import fake
 from tests.node.test_plugin import folder, server, serving, settings
 from tests.node.test_publish import slices, until
 
@@ -172,6 +174,26 @@ async def test_a_restart_forgets_no_taint(server: ApiServer, settings: NodeSetti
     [found] = slices(server)
     assert found["spec"]["devices"] == before
     assert found["metadata"]["resourceVersion"] == version, "and nothing was written"
+
+
+async def test_cards_of_nvidia_from_event_to_recovery(
+    server: ApiServer, settings: NodeSettings, boot: Boot
+) -> None:
+    """Through NVML: the driver reports an XID, the card asks for a reset and gets it."""
+    machine = boot("t4x4")
+    hardware = msgspec.structs.replace(settings, simulate="")
+    async with serving(server, hardware), register(Path(settings.registry_dir)) as kubelet:
+        reports = kubelet.health()
+        await heard(reports, [HEALTHY] * 4)
+        machine.write(2, "recovery", "1")
+        machine.event(2, fake.XID, 95)
+        report = await heard(reports, [HEALTHY, HEALTHY, UNHEALTHY, HEALTHY])
+        assert "XID 95 (uncontained memory error)" in report["gpu-2"].message
+        ill = [(f"{settings.driver}/unhealthy", "needs-gpu-reset", "NoSchedule")]
+        await until(lambda: tainted(server) == {"gpu-2": ill})
+        machine.write(2, "recovery", "0")
+        await heard(reports, [HEALTHY] * 4)
+        await until(lambda: tainted(server) == {})
 
 
 class WatchedCards(SimulatedInventory):
