@@ -16,7 +16,7 @@ from driver.model.gpuconfig import API_VERSION, KIND
 from hack.deployment import Part
 from tests.cluster import history
 from tests.cluster.api import RefusedError
-from tests.cluster.plugins import in_place, plugin
+from tests.cluster.plugins import away, plugin, running
 from tests.cluster.site import ROOT, Site, attribute
 from tests.cluster.workloads import (
     CLASS,
@@ -29,6 +29,7 @@ from tests.cluster.workloads import (
     made_from,
     pod,
     request,
+    share,
     template,
 )
 from tests.node.nvml import fake
@@ -94,7 +95,7 @@ def lab(whole_site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         whole_site.deployment.apply_file(ROOT / "deviceclasses" / f"{name}.yaml")
     keeper.start()
     try:
-        with in_place(whole_site, NODE, node_plugin):
+        with away(whole_site, NODE), running(whole_site, node_plugin):
             found = Lab(whole_site, machine, folder / "mps")
             whole_site.wait("its parts", lambda: _counted(found))
             yield found
@@ -213,6 +214,22 @@ def test_a_cut_card_is_not_given_whole(lab: Lab) -> None:
     site.running(f"w{cut}")
     assert lab.parts(cut) == 0
     site.delete("w0", "w1")
+
+
+def test_a_card_in_use_is_not_cut(lab: Lab) -> None:
+    """A share of it is enough: parts wait until the last has gone."""
+    site = lab.site
+    for index in (0, 1):
+        site.claim_card(f"share-{index}", NODE, request(index=index, **share(memory="1Gi")))
+    site.running("share-0", "share-1")
+    small = {"name": "gpu", "exactly": {"deviceClassName": MIG_CLASS}}
+    site.api.create("templates", template("part", small))
+    site.api.create("pods", pod("part", claims={"gpu": made_from("part")}, node=NODE))
+    site.wait("the scheduler to say so", lambda: site.condition("part")[0] == "Unschedulable")
+    site.delete("share-1")
+    site.running("part")
+    assert [lab.parts(card) for card in (0, 1)] == [0, 1]
+    site.delete("part", "share-0")
 
 
 def test_parts_by_preference_in_init_and_main_containers(lab: Lab) -> None:

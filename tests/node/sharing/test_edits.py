@@ -4,13 +4,16 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.cdi import answer, document
 from driver.node.claims import NodeFacts, entry
+from driver.node.mig import MigInstance
+from driver.node.sharing.offered import offered
 from driver.node.sharing.partitions import MigMode
 from driver.node.sharing.rules import daemon_name
-from tests.node.builders import DRIVER, claim, facts, mps, ref, result, slicing
+from tests.node.builders import DRIVER, MIG, claim, facts, mps, ref, result, slicing
 
 HALF: Any = {"memory": "8Gi", "cores": "50"}
 Edits = dict[str, Any]
@@ -135,3 +138,22 @@ def test_parts_of_one_card_have_lines_of_their_own() -> None:
         "QUADRANT_DEVICE_3_MIG_1": f"index=3,uuid=,model={model},profile=1g.4gb",
         "QUADRANT_DEVICE_3_MIG_2": f"index=3,uuid=,model={model},profile=2g.8gb",
     }
+
+
+def test_a_part_that_the_toolkit_describes_brings_its_own_device() -> None:
+    """As for cards: its CDI device has the device nodes, and keeps the variable."""
+    found = facts().cards["gpu-0"]
+    there = MigInstance(uuid="MIG-1", profile="1g.4gb", start=2, size=1)
+    cut = structs.replace(found, mig=structs.replace(MIG, enabled=True, instances=(there,)))
+    offer = offered([cut], mig=MigMode.STATIC, shareable=True)
+    node = structs.replace(
+        facts(), cards={}, parts=offer.parts, vendor_devices={"MIG-1": "nvidia.com/gpu=MIG-1"}
+    )
+    used = entry(ref(), claim(0, result("gpu-0-mig-1g4gb-2")), node)
+    (device,) = answer(DRIVER, used)
+    assert device.cdi_devices[1] == "nvidia.com/gpu=MIG-1"
+    assert b"NVIDIA_VISIBLE_DEVICES" not in document(DRIVER, used)
+    plain = entry(
+        ref(), claim(0, result("gpu-0-mig-1g4gb-2")), structs.replace(node, vendor_devices={})
+    )
+    assert b"NVIDIA_VISIBLE_DEVICES=MIG-1" in document(DRIVER, plain)
