@@ -9,7 +9,7 @@ from driver.model.quantity import Quantity
 from driver.model.resourceclaim import ResourceClaim
 
 
-class Holding(msgspec.Struct, frozen=True):
+class Holding(msgspec.Struct, frozen=True, gc=False):
     """One claim's hold on one device: all of it, or a share of what it has."""
 
     claim: ObjectKey

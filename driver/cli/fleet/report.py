@@ -16,8 +16,11 @@ CardUse = Literal["free", "whole", "shared", "mig"]
 """What is in use of a card: nothing, all for one claim, shares, or instances of it (MIG)."""
 
 
-class _Reported(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of all parts: every field is written, also one that has its default."""
+class _Reported(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Base of all parts: every field is written, also one that has its default.
+
+    None of them can be part of a cycle, and a picture has many: the collector need not know them.
+    """
 
 
 class Card(
