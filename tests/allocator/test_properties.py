@@ -12,12 +12,13 @@ from driver.allocator.outcome import Allocated, Unsatisfiable, choice, node_view
 from driver.allocator.problem import Problem
 from driver.model.ids import DeviceId
 from driver.model.names import MEMORY
+from driver.model.quantity import whole
 from driver.model.resourceclaim import AllocationResult
 from driver.policy.registry import objective
 from driver.policy.view import Choice, Taken
 from tests.allocator.build import device, slice_of
-from tests.allocator.reference import Pick, amounts, options, solutions, valid
-from tests.allocator.worlds import World, worlds
+from tests.allocator.reference import Pick, solutions, valid
+from tests.allocator.worlds import COUNTER, World, amounts, options, worlds
 
 # The reference goes through all choices; worlds with more are left to the other tests.
 MOST_CHOICES = 4000
@@ -62,8 +63,7 @@ def _picks(problem: Problem, allocations: tuple[AllocationResult, ...]) -> tuple
     picks: list[Pick] = []
     for index, (claim, allocation) in enumerate(zip(problem.claims, allocations, strict=True)):
         for request in claim.spec.devices.requests:
-            for asked in options(request):
-                name = f"{request.name}/{asked.name}" if request.first_available else request.name
+            for name, asked in options(request):
                 got: tuple[PooledDevice, ...] = tuple(
                     by_id[one.device_id()]
                     for one in allocation.devices.results
@@ -112,6 +112,30 @@ def test_no_solution_of_the_reference_scores_more(world: World, policy: str) -> 
     assert outcome.explanation.score == scoring.score(view, choice(problem, outcome.allocations))
 
 
+@given(worlds(), st.sampled_from([None, *POLICIES]))
+@settings(deadline=None, max_examples=80)
+def test_nothing_is_given_twice_or_overdrawn(world: World, policy: str | None) -> None:
+    """No whole device twice, no capacity or counter below zero: added up from the results alone."""
+    problem = world.problem()
+    outcome = allocate(problem, objective=None if policy is None else objective(policy))
+    if isinstance(outcome, Unsatisfiable):
+        return
+    devices = {one.id: one for pool in problem.pools for one in pool.devices}
+    given = [one for made in outcome.allocations for one in made.devices.results]
+    alone = [one.device_id() for one in given if one.share_id is None]
+    assert len(alone) == len({*alone})
+    assert not {*alone} & {*problem.usage}
+    for name, published in devices.items():
+        for capacity, size in published.capacity.items():
+            shares = [one for one in given if one.device_id() == name and one.share_id is not None]
+            before = [problem.usage[name].consumed] if name in problem.usage else []
+            taken = [*(one.consumed_capacity for one in shares), *before]
+            assert sum(one[capacity].nano for one in taken if capacity in one) <= size
+    drawing = {one.device_id() for one in given} | {*problem.usage}
+    uses = [use for name in drawing for use in devices[name].device.consumes_counters]
+    assert sum(use.counters["c"].value.nano for use in uses) <= whole(COUNTER).nano
+
+
 @given(worlds(), st.sampled_from(POLICIES), st.integers(0, 30))
 @settings(deadline=None, max_examples=60)
 def test_a_bounded_search_is_never_worse_than_first_fit(
@@ -145,7 +169,7 @@ def test_the_order_of_the_input_does_not_matter(
 @given(worlds(), st.sampled_from(POLICIES))
 @settings(deadline=None, max_examples=60)
 def test_one_more_free_device_never_hurts(world: World, policy: str) -> None:
-    """What fits still fits when a device is added."""
+    """What fits still fits when a device is added, or when one that is in use gets free."""
     scoring = objective(policy)
     if isinstance(allocate(world.problem(), objective=scoring), Unsatisfiable):
         return
@@ -153,6 +177,10 @@ def test_one_more_free_device_never_hurts(world: World, policy: str) -> None:
     extra = slice_of(added, pool="more", name="more")
     for slices in ([extra, *world.slices()], [*world.slices(), extra]):
         assert isinstance(allocate(world.problem(slices), objective=scoring), Allocated)
+    for name in world.use:
+        less = {one: use for one, use in world.use.items() if one != name}
+        freed = replace(world, use=less).problem()
+        assert isinstance(allocate(freed, objective=scoring), Allocated)
 
 
 @given(worlds(), st.sampled_from(POLICIES), st.data())

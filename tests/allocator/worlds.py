@@ -1,14 +1,18 @@
 """Small random worlds for property tests: devices, their use, and claims on them."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from driver.allocator.device import PooledDevice
 from driver.allocator.problem import Problem
 from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
 from driver.model.names import DRIVER, MEMORY
 from driver.model.quantity import whole
+from driver.model.resourceclaim import DeviceRequest
 from tests.allocator.build import (
     AClaim,
     ADevice,
@@ -22,6 +26,8 @@ from tests.allocator.build import (
     slice_of,
 )
 
+# How much of the counter there is that some devices draw from.
+COUNTER = 2
 GROUP = f"{DRIVER}/nvlinkGroup"
 BIG = f'device.attributes["{DRIVER}"].productName == "big"'
 
@@ -71,6 +77,24 @@ def _claim(draw: DrawFn, name: str) -> AClaim:
     return made
 
 
+def options(request: DeviceRequest) -> list[tuple[str, Any]]:
+    """The request itself, or its alternatives, by the names that they have in results."""
+    alternatives = [(f"{request.name}/{one.name}", one) for one in request.first_available]
+    return alternatives or [(request.name, request.exactly)]
+
+
+def amounts(asked: Any, device: PooledDevice) -> dict[str, int]:
+    """What a request takes of each capacity of a device, in nano units."""
+    wanted = asked.capacity.requests if asked.capacity else {}
+    return device.capacity | {name: amount.nano for name, amount in wanted.items()}
+
+
+def in_use(problem: Problem, device: PooledDevice) -> list[dict[str, int]]:
+    """What others have of the device; empty where it is free."""
+    uses = [problem.usage[device.id]] if device.id in problem.usage else []
+    return [{name: amount.nano for name, amount in one.consumed.items()} for one in uses]
+
+
 class World(msgspec.Struct, frozen=True):
     """A node's devices, what is in use of them, and claims."""
 
@@ -84,7 +108,7 @@ class World(msgspec.Struct, frozen=True):
         return [
             slice_of(*self.devices[:half], name="a", slices=3),
             slice_of(*self.devices[half:], name="b", slices=3),
-            slice_of(name="c", slices=3).with_counter_set("set", c=2),
+            slice_of(name="c", slices=3).with_counter_set("set", c=COUNTER),
         ]
 
     def problem(self, slices: list[ASlice] | None = None) -> Problem:
@@ -94,12 +118,15 @@ class World(msgspec.Struct, frozen=True):
 
 @st.composite
 def worlds(draw: DrawFn) -> World:
-    """Up to six devices, a quarter of them in use, and one or two claims."""
+    """Up to six devices, a quarter of them in use (as far as counters last), one or two claims."""
     devices = draw(_devices())
     use: dict[DeviceId, DeviceUse] = {}
+    left = COUNTER * 10**9
     for one in devices:
-        if draw(st.integers(0, 3)):
+        draws = sum(c.counters["c"].value.nano for c in one.made.consumes_counters)
+        if draw(st.integers(0, 3)) or draws > left:
             continue
+        left -= draws
         name = DeviceId(DRIVER, "node-1", one.made.name)
         use[name] = DeviceUse(exclusive=True)
         if one.made.allow_multiple_allocations:
