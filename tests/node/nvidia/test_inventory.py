@@ -92,8 +92,9 @@ def test_a_clique_names_the_group(boot: Boot) -> None:
         ("4f1e0c5a2b3d4e6f8091a2b3c4d5e6f7 7 2", None),
         ("4f1e0c5a2b3d4e6f8091a2b3c4d5e6f7 7 1", None),
         ("4f1e0c5a2b3d4e6f8091a2b3c4d5e6f7 7 0", "0"),
+        ("4f1e0c5a2b3d4e6f8091a2b3c4d5e6f7 7 3 999", None),
     ],
-    ids=["fabric of one machine", "in progress", "not started", "not supported"],
+    ids=["fabric of one machine", "in progress", "not started", "not supported", "failed"],
 )
 def test_a_fabric_counts_once_it_connects(boot: Boot, fabric: str, group: str | None) -> None:
     """Links into switches lead nowhere until the fabric manager has connected them."""
@@ -120,6 +121,30 @@ def test_a_card_that_fails_is_told_and_the_others_go_on(boot: Boot, tmp_path: Pa
     assert (found[1].pci_bus_id, found[1].pcie_root) == ("0000:1c:00.0", "pci0000:01")
     assert (found[3].uuid, found[3].memory) == ("GPU-ba000003-0000-4000-8000-000000000003", 0)
     assert found[2].memory == 40960 * MIB
+
+
+def test_lost_cards_are_found_by_the_addresses_that_are_left(boot: Boot, tmp_path: Path) -> None:
+    """In their order; a card's sound device is none, and a UUID that was never told is none."""
+    machine = boot("t4x4")
+    for card in (1, 2):
+        machine.errors(card, {"*": fake.LOST})
+    paths = tree(tmp_path, [f"0000:00:{slot:02x}.0" for slot in (0x1E, 0x1D, 0x1B, 0x1C)])
+    audio = paths["sys"] / "bus/pci/devices/0000:00:05.0"
+    audio.mkdir()
+    (audio / "vendor").write_text("0x10de\n")
+    (audio / "class").write_text("0x040300\n")
+    facts = paths["proc"] / "0000:00:1d.0" / "information"
+    facts.write_text(
+        "Model: \t\t Tesla T4\nGPU UUID: \t GPU-????????-????-????-????-????????????\n"
+    )
+    found = NvmlInventory(**paths).cards()
+    assert [card.pci_bus_id for card in found] == [
+        f"0000:00:{slot:02x}.0" for slot in (0x1B, 0x1C, 0x1D, 0x1E)
+    ]
+    assert [(card.uuid, card.product_name) for card in found[1:3]] == [
+        ("GPU-at-0000:00:1c.0", "NVIDIA A100-SXM4-40GB"),
+        ("", "Tesla T4"),
+    ]
 
 
 def test_a_card_of_which_nothing_is_known_has_its_number(boot: Boot, tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ static int read_link(card_t *card, const char *values) {
 
 static int read_fabric(card_t *card, const char *values) {
   char cluster[33];
-  if (sscanf(values, "%32[0-9a-f] %u %d", cluster, &card->clique, &card->fabric_state) != 3) return 0;
+  if (sscanf(values, "%32[0-9a-f] %u %d %u", cluster, &card->clique, &card->fabric_state,
+             &card->fabric_status) < 3)
+    return 0;
   for (int i = 0; i < 16; i++) {
     unsigned byte;
     if (sscanf(cluster + 2 * i, "%2x", &byte) != 1) return 0;

@@ -125,7 +125,7 @@ int nvmlDeviceGetGpuFabricInfoV(card_t *card, fabric_t *fabric) {
   if (fabric->version != 0x2000024 && fabric->version != 0x3000028) return NVML_VERSION_MISMATCH;
   if (card->fabric_state < 0) return NVML_NOT_SUPPORTED;
   memcpy(fabric->cluster, card->cluster, sizeof fabric->cluster);
-  fabric->status = NVML_SUCCESS;
+  fabric->status = card->fabric_status;
   fabric->clique = card->clique;
   fabric->state = (unsigned)card->fabric_state;
   fabric->health = 0;

@@ -35,6 +35,7 @@ typedef struct card {
   int links;
   link_t link[LINKS_MAX];
   int fabric_state; /* -1: no fabric */
+  unsigned fabric_status;
   unsigned clique;
   uint8_t cluster[16];
   int mig; /* -1: not capable; else the mode it starts with */
