@@ -198,6 +198,9 @@ class ClaimStore:
 
     def _catch_up(self) -> None:
         """Take in what another instance has written since, or all of a file that is new to us."""
+        if not self._path.exists() and self._inode != -1:
+            log.error("checkpoint was removed under a running plugin", file=str(self._path))
+            self._compact()
         if not self._path.exists():
             # Noted first: after a crash in between the new file would look whole.
             self.lose()

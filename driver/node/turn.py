@@ -27,7 +27,9 @@ class Turn:
         self._claim = folder / "publisher"
         self._instance = instance
         self._clock = clock
-        self._lock = os.open(folder / "publisher.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC)
+        self._lock = os.open(
+            folder / "publisher.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
         self._mine = False
         self._not_before = 0.0
         replace_file(self._claim, instance.encode())

@@ -80,6 +80,19 @@ def test_a_rolling_update_under_pods_that_come_and_go(site: Site) -> None:
         old.stop()
 
 
+def test_slices_that_a_starting_kubelet_deletes_are_back(site: Site) -> None:
+    """It knows no plugin yet and takes away what it finds; the same devices are put back."""
+
+    def published() -> dict[str, Object]:
+        found = [one for one in site.api.list("slices") if one["spec"]["pool"]["name"] == NODE]
+        return {one["metadata"]["uid"]: one["spec"]["devices"] for one in found}
+
+    before = published()
+    site.restart(f"kubelet/{NODE}")
+    site.wait("the slices to be deleted", lambda: not set(published()) & set(before))
+    site.wait("them to be back", lambda: list(published().values()) == list(before.values()))
+
+
 @pytest.fixture
 def parts(site: Site) -> Iterator[None]:
     """A class and a template for parts of cards."""

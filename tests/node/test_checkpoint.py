@@ -139,6 +139,19 @@ def test_a_damaged_file_is_put_aside_and_its_good_lines_are_used(
     store.close()
 
 
+def test_a_file_that_is_removed_under_the_plugin_is_written_again(tmp_path: Path) -> None:
+    """What it knows is in its memory; nobody has to be asked."""
+    path = tmp_path / "journal"
+    store = ClaimStore(path)
+    store.settle()
+    _put(store, prepared(0))
+    path.unlink()
+    _put(store, prepared(1))
+    assert sorted(_uids(ClaimStore(path))) == UIDS[:2]
+    assert not store.is_lost()
+    store.close()
+
+
 def test_two_instances_see_what_the_other_has_written(tmp_path: Path) -> None:
     """Old and new plugin of a rolling update, over appends and a compaction."""
     one, two = ClaimStore(tmp_path / "journal"), ClaimStore(tmp_path / "journal")
