@@ -49,15 +49,25 @@ class NvmlControl:
             raise HardwareError(f"{' '.join(command)} failed: {said}")
 
     def set_compute_mode(self, uuid: str, mode: ComputeMode) -> None:
-        """As the port says."""
-        with _card(uuid, f"compute mode {mode}") as card:
-            pynvml.nvmlDeviceSetComputeMode(card, _MODES[mode])
+        """As the port says; a card that is lost needs not be set back."""
+        try:
+            with _card(uuid, f"compute mode {mode}") as card:
+                pynvml.nvmlDeviceSetComputeMode(card, _MODES[mode])
+        except HardwareError as error:
+            if mode is not ComputeMode.DEFAULT or not isinstance(_reason(error), _GONE):
+                raise
+            log.info("lost card not set back", card=uuid, mode=mode)
 
     def mig_enabled(self, uuid: str) -> bool:
-        """As the port says."""
-        with _card(uuid, "its MIG mode") as card:
-            mode = optional(pynvml.nvmlDeviceGetMigMode, card)
-            return mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+        """As the port says; a card that is lost has no mode."""
+        try:
+            with _card(uuid, "its MIG mode") as card:
+                mode = optional(pynvml.nvmlDeviceGetMigMode, card)
+                return mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+        except HardwareError as error:
+            if not isinstance(_reason(error), _GONE):
+                raise
+            return False
 
     def set_mig(self, uuid: str, *, enabled: bool) -> None:
         """As the port says."""

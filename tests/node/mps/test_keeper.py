@@ -192,6 +192,17 @@ async def test_what_keeps_a_daemon_from_working_is_told(
         await give_up(folder, "a")
 
 
+async def test_a_lost_card_does_not_keep_its_daemon(
+    folder: MpsFolder, cards: list[str], machine: fake.FakeMachine
+) -> None:
+    """Who waits for its end is a pod that wants to go."""
+    async with keeping(folder):
+        folder.want("a", WantedDaemon(cards=(cards[0],)))
+        await until(lambda: ready(folder, "a"))
+        machine.errors(0, {"*": fake.LOST})
+        await give_up(folder, "a")
+
+
 async def test_as_a_process_it_ends_tidily(
     folder: MpsFolder, cards: list[str], machine: fake.FakeMachine
 ) -> None:

@@ -79,6 +79,10 @@ def test_what_was_on_a_lost_card_is_gone(boot: Boot) -> None:
     made = NvmlControl().create_instance(MIG_CARD, "1g.10gb", 0)
     machine.errors(0, {"*": fake.LOST})
     NvmlControl().destroy_instance(MIG_CARD, made.uuid)
+    assert not NvmlControl().mig_enabled(MIG_CARD)
+    assert NvmlControl().instances(MIG_CARD) == ()
+    with pytest.raises(HardwareError, match="GPU is lost"):
+        NvmlControl().create_instance(MIG_CARD, "1g.10gb", 0)
 
 
 def test_mig_mode_changes_when_nobody_is_there(boot: Boot) -> None:
