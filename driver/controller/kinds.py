@@ -13,7 +13,7 @@ from driver.allocator.demand import Rules
 from driver.allocator.device import PooledDevice
 from driver.allocator.pools import Pool
 from driver.controller.cluster import Cluster
-from driver.controller.looks import Aspect, aspect, look_at
+from driver.controller.looks import Aspect, aspect, body, look_at
 from driver.controller.nominations import Together
 from driver.model.allocation import DeviceUse
 from driver.model.core import Node
@@ -21,13 +21,12 @@ from driver.model.ids import DeviceId
 from driver.model.resourceclaim import ResourceClaim
 
 T = TypeVar("T")
-# Forget what was worked out for so many: most of it is of things that are there no longer.
-_MOST_DEVICES = 100_000
+# Forget what was worked out beyond that: most of it is of things that are there no longer.
 _MOST_NUMBERS = 100_000
 _MOST_ASPECTS = 64
 
-# The look of each node, with the pools that it was taken of.
-_Looks = dict[str, tuple[tuple[Pool, ...], int | None]]
+# Numbers of nodes, with the pools that they were worked out of; None: this node is like no other.
+_OfNodes = dict[str, tuple[tuple[Pool, ...], int | None]]
 
 
 class Makes:
@@ -39,8 +38,8 @@ class Makes:
     def __init__(self) -> None:
         self._fresh = count()
         self._numbers: dict[Hashable, int] = {}
-        self._of_device: dict[PooledDevice, int] = {}
-        self._looks: OrderedDict[Aspect, _Looks] = OrderedDict()
+        self._bodies: _OfNodes = {}
+        self._looks: OrderedDict[Aspect, _OfNodes] = OrderedDict()
         self._states: dict[str, tuple[int, Hashable]] = {}
 
     def number(self, what: Hashable) -> int:
@@ -49,20 +48,22 @@ class Makes:
         if known is None:
             if len(self._numbers) >= _MOST_NUMBERS:
                 self._numbers.clear()
-                self._of_device.clear()
             known = self._numbers[what] = next(self._fresh)
         return known
 
-    def make(self, device: PooledDevice) -> int:
-        """The number of what is published of the device, apart from names and attributes."""
-        known = self._of_device.get(device)
-        if known is None:
-            if len(self._of_device) >= _MOST_DEVICES:
-                self._of_device.clear()
-            known = self._of_device[device] = self.number(_published(device))
-        return known
+    def body(self, name: str, pools: tuple[Pool, ...], cluster: Cluster) -> int | None:
+        """The number of what counts of the node's devices whatever is asked."""
+        known = self._bodies.get(name)
+        if known is None or known[0] is not pools:
+            _make_room(self._bodies, cluster)
+            made = body(pools, self._make)
+            known = self._bodies[name] = pools, None if made is None else self.number(made)
+        return known[1]
 
-    def looks(self, seen: Aspect) -> _Looks:
+    def _make(self, device: PooledDevice) -> int:
+        return self.number(_published(device))
+
+    def looks(self, seen: Aspect) -> _OfNodes:
         """The looks of nodes for all questions that pay attention to the same."""
         known = self._looks.setdefault(seen, {})
         self._looks.move_to_end(seen)
@@ -108,8 +109,10 @@ class Kinds:
         known = self._looks.get(name)
         if known is None or known[0] is not pools:
             _make_room(self._looks, self._cluster)
-            seen = look_at(self._aspect, pools, self._makes.make)
-            known = self._looks[name] = pools, None if seen is None else self._makes.number(seen)
+            made = self._makes.body(name, pools, self._cluster)
+            seen = None if made is None else look_at(pools, self._aspect)
+            number = None if seen is None else self._makes.number((made, seen))
+            known = self._looks[name] = pools, number
         return known[1]
 
 

@@ -1,7 +1,7 @@
 """What a question sees of the published devices of a node, whatever those are called.
 
-Two nodes with the same look differ for the question only by what is in use, by taints, and by what
-the node itself is. Knows nothing of those.
+Two nodes with the same body and the same look differ for the question only by what is in use, by
+taints, and by what the node itself is. Knows nothing of those.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -59,56 +59,92 @@ def _expressions(
     return tuple(one.cel.expression for one in both if one.cel is not None)
 
 
-class _UnlikeError(Exception):
-    """This node has something that is not compared: it is like no other."""
+class Names:
+    """Values of one node in the order in which they are met.
 
-
-def look_at(
-    seen: Aspect, pools: tuple[Pool, ...], make: Callable[[PooledDevice], int]
-) -> Hashable | None:
-    """Equal for nodes that look the same; None: this one is like no other.
-
-    `make` gives the number of what is published of a device, names apart. Raises `TooDearError`.
+    Links and attributes count by which devices share a value; how it is called differs by node.
     """
-    viewer = _Viewer(seen, make)
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[str, Hashable], int] = {}
+
+    def number(self, of: str, value: Hashable | None) -> int | None:
+        """The number of a value of this link or attribute."""
+        return None if value is None else self._met.setdefault((of, value), len(self._met))
+
+    def numbers(self, of: str, values: Values | None) -> Hashable:
+        """The numbers of all values of an attribute."""
+        if values is None:
+            return None
+        # In some fixed order, so that equal nodes number their values alike.
+        elements = sorted(values.elements, key=repr)
+        return values.listed, frozenset([self.number(of, element) for element in elements])
+
+
+def body(pools: tuple[Pool, ...], make: Callable[[PooledDevice], int]) -> Hashable | None:
+    """What counts of these pools whatever is asked; None for pools that are not compared.
+
+    `make` gives the number of what is published of a device apart from names, links and other
+    attributes.
+    """
+    if any(pool.others for pool in pools):
+        return None
+    names = Names()
+    return tuple([(*_frame(pool), _links(pool, make, names)) for pool in pools])
+
+
+def _frame(pool: Pool) -> tuple[Hashable, ...]:
+    counters = tuple(
+        (group.name, tuple((name, one.value.nano) for name, one in group.counters.items()))
+        for group in pool.counter_sets.values()
+    )
+    return pool.incomplete, pool.invalid, counters
+
+
+def _links(pool: Pool, make: Callable[[PooledDevice], int], names: Names) -> Hashable:
+    return tuple(
+        [
+            (
+                make(device),
+                names.number("nvlink", device.traits.nvlink_group),
+                names.number("root", device.traits.pcie_root),
+                names.number("numa", device.traits.numa_node),
+            )
+            for device in pool.devices
+        ]
+    )
+
+
+def look_at(pools: tuple[Pool, ...], seen: Aspect) -> Hashable | None:
+    """What this aspect of the devices is like; None: like no other.
+
+    Raises `TooDearError`.
+    """
+    viewer = _Viewer(seen)
     try:
-        return tuple([viewer.pool(pool) for pool in pools])
-    except (_UnlikeError, AllocationError):
+        return tuple([viewer.device(device) for pool in pools for device in pool.devices])
+    except AllocationError:
         return None
 
 
 class _Viewer:
     """One look at one node."""
 
-    def __init__(self, seen: Aspect, make: Callable[[PooledDevice], int]) -> None:
+    def __init__(self, seen: Aspect) -> None:
         self._seen = seen
-        self._make = make
         self._spent = 0
-        # Values in the order in which they are met. Links and attributes count by which devices
-        # share a value; how it is called differs by node.
-        self._met: dict[tuple[str, Hashable], int] = {}
+        self._names = Names()
 
-    def pool(self, pool: Pool) -> Hashable:
-        """What is seen of one pool."""
-        if pool.others:
-            raise _UnlikeError
-        counters = tuple(
-            (group.name, tuple((name, one.value.nano) for name, one in group.counters.items()))
-            for group in pool.counter_sets.values()
-        )
-        devices = tuple([self._device(device) for device in pool.devices])
-        return pool.incomplete, pool.invalid, counters, devices
-
-    def _device(self, device: PooledDevice) -> Hashable:
-        traits, seen = device.traits, self._seen
+    def device(self, device: PooledDevice) -> Hashable:
+        """What is seen of one device."""
+        seen, names = self._seen, self._names
+        selected = tuple([self._selected(device, texts) for texts in seen.selectors])
+        if not (seen.attributes or seen.derived):
+            return selected
         return (
-            self._make(device),
-            tuple([self._selected(device, expressions) for expressions in seen.selectors]),
-            self._value("nvlink", traits.nvlink_group),
-            self._value("root", traits.pcie_root),
-            self._value("numa", traits.numa_node),
-            tuple([self._values(name, device.attribute(name)) for name in seen.attributes]),
-            tuple([self._derived(device, name, given) for name, given in seen.derived]),
+            selected,
+            tuple([names.numbers(name, device.attribute(name)) for name in seen.attributes]),
+            tuple([self._derived(device, name, text) for name, text in seen.derived]),
         )
 
     def _selected(self, device: PooledDevice, expressions: tuple[str, ...]) -> Hashable:
@@ -126,16 +162,6 @@ class _Viewer:
 
     def _derived(self, device: PooledDevice, name: str, expression: str) -> Hashable:
         try:
-            return self._values(name, derive(expression, device.as_selectors_see_it()))
+            return self._names.numbers(name, derive(expression, device.as_selectors_see_it()))
         except SelectorError as error:
             return str(error)
-
-    def _value(self, name: str, value: Hashable | None) -> int | None:
-        return None if value is None else self._met.setdefault((name, value), len(self._met))
-
-    def _values(self, name: str, values: Values | None) -> Hashable:
-        if values is None:
-            return None
-        # In some fixed order, so that equal nodes number their values alike.
-        elements = sorted(values.elements, key=repr)
-        return values.listed, frozenset([self._value(name, element) for element in elements])

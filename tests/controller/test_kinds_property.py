@@ -60,7 +60,7 @@ ASKS: dict[str, tuple[list[Json], Json]] = {
         match(ROOT),
     ),
     "derived": ([request(count=2, **derived(f"{OURS}.index / 2"))], match(f"{DRIVER}/half")),
-    "derived, fails": ([request(**derived(f"{OURS}.speed"))], match(f"{DRIVER}/half")),
+    "derived, may fail": ([request(count=2, **derived(f"{OURS}.speed"))], match(f"{DRIVER}/half")),
     "all": ([request(allocationMode="All", count=0)], {}),
     "tolerant": ([request(tolerations=[{"operator": "Exists"}])], {}),
     "alternatives": (
@@ -224,6 +224,11 @@ def test_sharing_changes_no_verdict(
         event(f"{name}: {'fits' if any(isinstance(v, Fits) for v in alone.values()) else 'no'}")
 
 
+def fast(*speeds: int) -> list[Json]:
+    """Cards of these speeds."""
+    return [gpu(index, speed=speed) for index, speed in enumerate(speeds)]
+
+
 PLAIN = {"cards": [gpu(0)], "nic": None, "skip": [], "declared": [], "counters": 1, "slices": 2}
 SKIPS = {"skip": ["NodePrepareResources"]}
 TAINTED = gpu(0) | {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
@@ -243,6 +248,12 @@ ROOTED["attributes"] |= {ROOT: {"string": "pci0"}}
         pytest.param("whole", {"cards": [DRAWS]}, {"counters": 2}, id="counters"),
         pytest.param("whole", {}, {"slices": 3}, id="pools that are being written"),
         pytest.param(
+            "derived, may fail",
+            {"cards": fast(3, 3)},
+            {"cards": fast(3, 4)},
+            id="derived attributes",
+        ),
+        pytest.param(
             "card and NIC on one root",
             {"cards": [ROOTED], "nic": "pci0"},
             {"nic": "pci1"},
@@ -256,6 +267,21 @@ def test_nodes_that_differ_in_one_thing_are_different(name: str, one: Json, othe
     found, _ = said(at, asking(at, name, ("compact", "compact")), Makes())
     fits = [isinstance(found[node], Fits) for node in ("n0", "n1")]
     assert sorted(fits) == [False, True]
+
+
+def test_a_selector_that_fails_is_told_from_one_that_does_not_select() -> None:
+    """Nodes with the same fault share its words, in which no node or device has a name."""
+    at = world([PLAIN, PLAIN | {"cards": fast(3)}], [])
+    of = asking(at, "fails where nothing is said", ("compact", "compact"))
+    found, evaluations = said(at, of, Makes())
+    reasons = {name: verdict[0].reason for name, verdict in found.items()}
+    assert set(reasons.values()) == {reasons["n0"], reasons["n1"]}
+    assert reasons["n0"] == (
+        "allocation stops with an error: claim ns/fails where nothing is said: selector #0 on a "
+        "device: CEL runtime error: no such key: speed"
+    )
+    assert reasons["n1"] != reasons["n0"]
+    assert evaluations == 2
 
 
 @pytest.mark.parametrize("link", ["nvlinkGroup", ROOT, "resource.kubernetes.io/numaNode"])
