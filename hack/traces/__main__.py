@@ -24,7 +24,7 @@ _UNTIL = 1.3
 def main() -> int:
     """Play what is asked for; each row is shown as soon as it is there."""
     options = _parser().parse_args()
-    machines = recorded.machines(options.nodes)
+    machines = recorded.machines(options.nodes)[:: options.every]
     tasks = VARIANTS[options.variant](machines, recorded.tasks(options.tasks))
     print(f"{len(machines)} nodes, {capacity(machines) // 1000} cards, {len(tasks)} tasks")
     print("policy          cpu-only  a95    a100   (least-most)   a130   frag   s/seed", flush=True)
@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--nodes", default=str(_TRACE / "nodes.csv"))
     parser.add_argument("--tasks", default=str(_TRACE / "tasks-default.csv"))
+    parser.add_argument("--every", type=int, default=1, help="only every so many nodes: quicker")
     parser.add_argument("--variant", choices=VARIANTS, default="default")
     parser.add_argument("--policies", nargs="+", default=list(_POLICIES))
     parser.add_argument("--cpu-only", nargs="+", choices=["policy", "stock"], default=["policy"])

@@ -38,6 +38,37 @@ def named(machines: Sequence[Machine], tasks: Sequence[Task]) -> list[Task]:
     ]
 
 
+def scarce(machines: Sequence[Machine], tasks: Sequence[Task]) -> list[Task]:
+    """A third of the tasks with cards name models, rare ones as often as common ones."""
+    draws = random.Random(_SEED)  # noqa: S311
+    models = sorted({machine.model for machine in machines if machine.cards})
+    most = {
+        model: (
+            max(machine.cards for machine in machines if machine.model == model),
+            max(machine.cpu for machine in machines if machine.model == model),
+        )
+        for model in models
+    }
+
+    def named(ask: Ask) -> Ask:
+        possible = [one for one in models if most[one][0] >= ask.cards and most[one][1] >= ask.cpu]
+        count = min(len(possible), draws.choice((1, 1, 2)))
+        return ask._replace(models=frozenset(draws.sample(possible, count)))
+
+    return [
+        _asking(task, named(task.ask)) if task.ask.cards and draws.random() < 1 / 3 else task
+        for task in tasks
+    ]
+
+
+def whole(_: Sequence[Machine], tasks: Sequence[Task]) -> list[Task]:
+    """Shares become whole cards."""
+    return [
+        _asking(task, task.ask._replace(milli=WHOLE_CARD)) if task.ask.cards else task
+        for task in tasks
+    ]
+
+
 def shares(_: Sequence[Machine], tasks: Sequence[Task]) -> list[Task]:
     """Whole cards become shares, of sizes that the trace has."""
     draws = random.Random(_SEED)  # noqa: S311
@@ -81,6 +112,8 @@ def _asking(task: Task, ask: Ask) -> Task:
 VARIANTS: Mapping[str, Variant] = {
     "default": lambda _, tasks: list(tasks),
     "named": named,
+    "scarce": scarce,
     "shares": shares,
+    "whole": whole,
     "multi": multi,
 }

@@ -88,6 +88,16 @@ def test_tasks_leave() -> None:
     assert served.interval == pytest.approx(5)
 
 
+def test_what_finds_no_place_is_asked_for_as_long_as_it_would_have_run() -> None:
+    """The second task meets a full machine; when the first has left, half of its time is over."""
+    tasks = [task(1, seconds=10), task(1, seconds=10), task(0, seconds=1), task(0, seconds=1)]
+    served = play_leaving(tasks, [machine(1)], in_order())
+    assert served.failed == 1
+    assert served.interval == pytest.approx(10 / 3)
+    # After the third all of one card is served; after the fourth nothing of what is asked for.
+    assert served.served == pytest.approx(50)
+
+
 def test_the_measure_is_that_of_the_source() -> None:
     """Of two idle cards, one task of two can use neither."""
     measure = Measure([task(1), task(1, cpu=9000)])
