@@ -44,9 +44,12 @@ def registered(site: Site, part: Part) -> None:
 def away(site: Site, node: str) -> Iterator[None]:
     """The node's own plugin does not run; afterwards it does, and what it publishes is there."""
     own, before = site.deployment.nodes[node], devices(site, node)
+    site.require_no_double_use()
     own.stop()
     try:
         yield
+        # As long as it can be seen what the other plugin's devices are.
+        site.require_no_double_use()
     finally:
         own.start()
         registered(site, own)

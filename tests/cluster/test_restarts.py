@@ -1,5 +1,8 @@
 """The node plugin is replaced and killed while the kubelet calls it: no pod suffers for good."""
 
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +23,8 @@ pytestmark = pytest.mark.cluster
 NODE = "t4"
 # A card that can be cut up, so that all steps of preparing are gone through.
 _CUT = ("--simulate=2xA100-SXM4-40GB", "--mig=dynamic")
-# How long a container stays that does not listen when it is told to end, and what it does.
-_STAYS_S = 90
-_DEAF = f"trap '' TERM; env; echo {workloads.END}; while :; do sleep 1; done"
+# By this a container's process is found.
+_STUBBORN = "quadrant-stubborn"
 # The journal is written anew after so many lines (driver.node.store).
 _NEARLY_FULL = 252
 
@@ -195,28 +197,55 @@ def test_a_card_of_a_pod_deleted_by_force_is_kept_and_tainted(site: Site) -> Non
     site.api.create("templates", template("whole", request(index=1)))
     uses: Object = {"gpu": made_from("whole")}
     stubborn = container(claims=[{"name": "gpu"}])
-    stubborn["command"] = ["sh", "-c", _DEAF]
-    site.run(pod("first", stubborn, claims=uses, node=NODE, terminationGracePeriodSeconds=_STAYS_S))
-    _force_delete(site, "first")
-    site.api.create("pods", pod("second", claims=uses, node=NODE))
-    site.wait(
-        "the second pod to be refused",
-        lambda: any(
-            "held by claim" in told
-            for told in _events(site, "second", "FailedPrepareDynamicResources")
-        ),
-    )
-    taint = f"{workloads.CLASS}/occupied"
-    site.wait("the card to be tainted", lambda: taint in _taints(site, "gpu-1"))
-    _force_delete(site, "second")
-    site.api.create("pods", pod("third", claims=uses, node=NODE))
-    site.wait(
-        lambda: f"the third pod to find no card: {site.condition('third')}",
-        lambda: site.condition("third")[0] == "Unschedulable",
-    )
-    assert taint in _taints(site, "gpu-1"), "the container has ended too soon for this test"
-    site.wait("the taint to go", lambda: taint not in _taints(site, "gpu-1"), within=3 * _STAYS_S)
+    stubborn["command"] = ["sh", "-c", f"{workloads.SCRIPT} # {_STUBBORN}"]
+    site.run(pod("first", stubborn, claims=uses, node=NODE))
+    with _kept_alive(_STUBBORN):
+        _force_delete(site, "first")
+        site.api.create("pods", pod("second", claims=uses, node=NODE))
+        site.wait(
+            "the second pod to be refused",
+            lambda: any(
+                "held by claim" in told
+                for told in _events(site, "second", "FailedPrepareDynamicResources")
+            ),
+        )
+        taint = f"{workloads.CLASS}/occupied"
+        site.wait("the card to be tainted", lambda: taint in _taints(site, "gpu-1"))
+        _force_delete(site, "second")
+        site.api.create("pods", pod("third", claims=uses, node=NODE))
+        site.wait(
+            lambda: f"the third pod to find no card: {site.condition('third')}",
+            lambda: site.condition("third")[0] == "Unschedulable",
+        )
+        assert taint in _taints(site, "gpu-1")
+    site.wait("the taint to go", lambda: taint not in _taints(site, "gpu-1"))
     site.running("third")
+
+
+@contextlib.contextmanager
+def _kept_alive(words: str) -> Iterator[None]:
+    """The container whose command has these words cannot be ended: who would do it is frozen."""
+    (process,) = (
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdecimal() and _command(folder).endswith(words)
+    )
+    # The parent of a container's first process is its shim.
+    status = Path(f"/proc/{process}/status").read_text()
+    (shim,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(shim, signal.SIGCONT)
+
+
+def _command(process: Path) -> str:
+    try:
+        arguments = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    return arguments[-1].decode(errors="replace") if arguments[0].endswith(b"sh") else ""
 
 
 def _force_delete(site: Site, name: str) -> None:
