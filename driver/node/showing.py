@@ -5,7 +5,9 @@ Knows when to look again; what there is to see is known by `driver.node.local` a
 
 import asyncio
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,6 +16,9 @@ from driver.node.board import Board
 from driver.node.errors import InventoryError
 from driver.node.local import LocalNode
 from driver.node.settings import NodeSettings
+
+if TYPE_CHECKING:
+    from driver.node.rules.follow import RulesFile
 
 # Reading all facts of a card takes the driver some time, and they seldom change.
 _PERIOD_S = 60.0
@@ -42,27 +47,31 @@ class Showing:
         self._board = board
         self._counters = counters
         self._period = period
-        self._rules = None
-        kept = Path(settings.data_dir()) / _KEPT
-        if settings.attribute_rules:
-            # The selectors' language is for those who use it.
-            from driver.node.rules.follow import RulesFile  # noqa: PLC0415
-
-            self._rules = RulesFile(
-                Path(settings.attribute_rules),
-                kept=kept,
-                driver=settings.driver,
-                on_refusal=on_refusal,
-            )
-        else:
-            kept.unlink(missing_ok=True)
+        self._on_refusal = on_refusal
+        self._rules: RulesFile | None = None
 
     async def start(self) -> None:
         """Show what there is."""
-        if self._rules is not None:
+        kept = Path(self._settings.data_dir()) / _KEPT
+        if self._settings.attribute_rules:
+            self._rules = await self._rules_file(kept)
             devices = self._local.offered.devices(counters=self._counters)
             await self._rules.start(self._board, devices)
+        else:
+            kept.unlink(missing_ok=True)
         self._show()
+
+    async def _rules_file(self, kept: Path) -> "RulesFile":
+        # The language of selectors is for those who use it, and takes a while to import.
+        await asyncio.to_thread(import_module, "driver.node.rules.follow")
+        from driver.node.rules.follow import RulesFile  # noqa: PLC0415
+
+        return RulesFile(
+            Path(self._settings.attribute_rules),
+            kept=kept,
+            driver=self._settings.driver,
+            on_refusal=self._on_refusal,
+        )
 
     async def run(self) -> None:
         """Look at the cards and the rules again and again, until cancelled."""

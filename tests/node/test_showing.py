@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from driver.model.resourceslice import Device
@@ -47,6 +48,11 @@ def write_rules(settings: NodeSettings, match: str, attributes: str) -> None:
         "apiVersion: config.quadrant.dev/v1alpha1\nkind: AttributeRules\n"
         f"rules:\n  - match: {match}\n    attributes: {{{attributes}}}\n"
     )
+
+
+def is_kept(settings: NodeSettings) -> bool:
+    """Whether the plugin has good rules for its next start."""
+    return (Path(settings.data_dir()) / "attribute-rules.yaml").exists()
 
 
 @asynccontextmanager
@@ -140,6 +146,20 @@ async def test_rules_are_for_cards_that_came_back_too(boot: Boot, settings: Node
         machine.errors(1, {})
         await until(told(board, lambda devices: "tier" in devices[1].attributes))
         assert not any(one.taints for one in board.shown)
+
+
+async def test_rules_that_are_no_longer_wanted_are_forgotten(
+    boot: Boot, settings: NodeSettings
+) -> None:
+    """Else bad rules, years later, would bring back what nobody remembers."""
+    boot("t4x4")
+    write_rules(settings, "'true'", "tier: old")
+    async with shown(settings) as board:
+        assert "tier" in board.shown[0].attributes
+    assert is_kept(settings)
+    async with shown(msgspec.structs.replace(settings, attribute_rules="")) as board:
+        assert "tier" not in board.shown[0].attributes
+    assert not is_kept(settings)
 
 
 class OneCard:
