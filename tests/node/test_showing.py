@@ -136,6 +136,40 @@ async def test_a_library_that_fails_later_leaves_all_as_it_is(
         assert [one.name for one in board.shown] == [one.name for one in before]
 
 
+async def test_a_card_that_gets_lost_is_refused_to_claims(
+    boot: Boot, settings: NodeSettings
+) -> None:
+    """What is prepared by is read again, and only then."""
+    machine = boot("t4x4")
+    local = await asyncio.to_thread(LocalNode, settings)
+    facts = local.facts
+    assert not await local.reread()
+    assert local.facts is facts
+    machine.errors(2, {"*": fake.LOST})
+    assert await local.reread()
+    reasons = [card.lost for card in local.facts.cards.values()]
+    assert reasons == [None, None, "nvmlDeviceGetHandleByIndex: GPU is lost", None]
+    local.close()
+
+
+async def test_how_cards_are_cut_up_stays_until_the_next_start(
+    boot: Boot, settings: NodeSettings
+) -> None:
+    """A card must not be offered whole while claims have parts of it."""
+    machine = boot("h100x2-mig")
+    write_rules(settings, "'true'", "")
+    static = msgspec.structs.replace(settings, mig="static")
+    async with shown(static) as board:
+        assert [one.name for one in board.shown] == ["gpu-1"]
+        machine.write(0, "mig-mode", "0 0")
+        machine.errors(1, {"*": fake.LOST})
+        await until(told(board, lambda devices: bool(devices[-1].taints)))
+        assert [one.name for one in board.shown] == ["gpu-1"]
+    machine.errors(1, {})
+    async with shown(static) as board:
+        assert [one.name for one in board.shown] == ["gpu-0", "gpu-1"]
+
+
 async def test_rules_are_for_cards_that_came_back_too(boot: Boot, settings: NodeSettings) -> None:
     """A card that was lost at the start tells its name later."""
     machine = boot("t4x4")
