@@ -27,7 +27,29 @@ Namespace = Annotated[
 Watch = Annotated[
     bool, typer.Option("-w", "--watch", help="Look again every 2 s, show what has changed.")
 ]
-Node = Annotated[str, typer.Argument(help="The node's name.")]
+
+
+def _complete_node(context: typer.Context, incomplete: str) -> list[str]:
+    from driver.cli import completion  # noqa: PLC0415
+
+    options = context.params
+    return [*completion.nodes(options.get("kubeconfig"), options.get("context"), incomplete)]
+
+
+def _complete_cards(context: typer.Context, incomplete: str) -> list[str]:
+    from driver.cli import completion  # noqa: PLC0415
+
+    options = context.params
+    return [*completion.cards(options.get("kubeconfig"), options.get("context"), incomplete)]
+
+
+Node = Annotated[str, typer.Argument(help="The node's name.", autocompletion=_complete_node)]
+Cards = Annotated[
+    list[str],
+    typer.Argument(
+        help="NODE/GPU, such as node-1/gpu-0 or node-1/0.", autocompletion=_complete_cards
+    ),
+]
 
 
 def _access(
@@ -147,9 +169,6 @@ def topo(
 
     access = _access(kubeconfig, context, request_timeout)
     command.topo(node, access, driver=driver, output=output)
-
-
-Cards = Annotated[list[str], typer.Argument(help="NODE/GPU, such as node-1/gpu-0 or node-1/0.")]
 
 
 @app.command()
