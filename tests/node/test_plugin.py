@@ -260,6 +260,49 @@ async def test_a_rolling_update_has_no_gap(server: ApiServer, settings: NodeSett
     assert cdi_files(settings) == [f"k8s.gpu.quadrant.dev-claim_{UIDS[1]}.json"]
 
 
+async def _lose_everything(server: ApiServer, settings: NodeSettings) -> None:
+    """Claim 0 (gpu-0) is prepared; then neither checkpoint nor CDI files are there any more."""
+    put(server, claim(0, result("gpu-0")))
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        await kubelet.prepare(ref(0))
+    await asyncio.to_thread(_remove_state, settings)
+
+
+def _remove_state(settings: NodeSettings) -> None:
+    (Path(settings.data_dir()) / "claims.journal").unlink()
+    for path in Path(settings.cdi_dir).iterdir():
+        path.unlink()
+
+
+async def test_after_a_total_loss_the_api_server_says_what_is_held(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """A listing, once; no claim is prepared before it is there."""
+    await _lose_everything(server, settings)
+    server.requests.clear()
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        put(server, claim(1, result("gpu-0")))
+        refused: Any = await kubelet.prepare(ref(1))
+        assert "held by claim default/claim-0" in refused[UIDS[1]].error
+        again: Any = await kubelet.prepare(ref(0))
+        assert again[UIDS[0]].error == ""
+    async with serving(server, settings):
+        pass
+    listings = [r for r in server.requests if r.startswith(f"GET {CLAIMS}?")]
+    assert len(listings) == 1
+
+
+async def test_a_plugin_that_may_not_list_claims_works_all_the_same(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """With the rights of an older chart; what is lost stays lost then."""
+    await _lose_everything(server, settings)
+    server.refuse(Refusal(403, "Forbidden", "not you"), times=1, path="resourceclaims")
+    async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+        answer: Any = await kubelet.prepare(ref(0))
+        assert answer[UIDS[0]].error == ""
+
+
 async def test_many_claims_at_once(server: ApiServer, settings: NodeSettings) -> None:
     """More calls than are worked on at the same time; all are answered, nothing is left."""
     shares = [claim(n, result("gpu-0", memory="100Mi", cores="1")) for n in range(8)]
