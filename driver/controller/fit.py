@@ -148,8 +148,10 @@ def _too_little(resource: str, *, missing: int, node: Node) -> Unfit:
     name = node.metadata.name
     if resource == PODS:
         return Unfit("the node has as many pods as it may run", f"end a pod on node {name}")
-    form = node.status.allocatable[resource].format if resource in node.status.allocatable else None
-    amount = Quantity(missing, form or "DecimalSI")
+    has = node.status.allocatable.get(resource)
+    if has is None:
+        return Unfit(f"the node has no {resource}", f"add a node that has {resource}")
+    amount = Quantity(missing, has.format)
     return Unfit(f"too little {resource} is left", f"free {amount} of {resource} on node {name}")
 
 

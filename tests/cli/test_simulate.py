@@ -292,9 +292,12 @@ def test_a_node_has_no_resource_that_nobody_gave_it(
     quadrant: Quadrant, file: Callable[[str], Path], resource: str
 ) -> None:
     """CPU and memory are enough where nothing is said of them; of other things there is none."""
-    pod = _pod().replace("nvidia.com/gpu: 1", f"cpu: 64, memory: 1Ti, {resource}: 1")
+    pod = _pod().replace(
+        "nvidia.com/gpu: 1", f"nvidia.com/gpu: 1, cpu: 64, memory: 1Ti, {resource}: 1"
+    )
     (pending,) = _report(quadrant, INVENTORY, EXTENDED, file(pod))["pending"]
-    assert pending["reason"] == f"t4, a10g: too little {resource} is left"
+    assert pending["reason"] == f"t4, a10g: the node has no {resource}"
+    assert pending["wouldFit"] == [f"add a node that has {resource}"]
 
 
 def test_what_placement_does_not_depend_on_is_counted(

@@ -128,7 +128,7 @@ ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "3", "
         ({"memory": "9Gi"}, "too little memory is left"),
         ({"ephemeral-storage": "11Gi"}, "too little ephemeral-storage is left"),
         ({"vendor/nic": "2"}, "too little vendor/nic is left"),
-        ({"vendor/other": "1"}, "too little vendor/other is left"),
+        ({"vendor/other": "1"}, "the node has no vendor/other"),
         ({"vendor/other": "0"}, ""),
     ],
 )
