@@ -21,7 +21,6 @@ from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import Taints
-from driver.node.checkpoint import Book
 from driver.node.claims import ClaimRef
 from driver.node.held import PreparedClaim
 from driver.node.store import ClaimStore
@@ -90,7 +89,7 @@ class Occupied:
             await asyncio.sleep(_SETTLE_S)
 
     async def _examine(self, look: Look) -> None:
-        held = [claim for claim in await self._held() if claim.boot == self._boot]
+        held = [claim for claim in await self._store.claims() if claim.boot == self._boot]
         before, self._astray = self._astray, {}
         for claim in held:
             known = before.get(claim.uid, frozenset())
@@ -133,15 +132,6 @@ class Occupied:
             log.info("let go of a claim that was found in the API", claim=str(claim))
         except QuadrantError as error:
             log.warning("claim not let go of", claim=str(claim), error=str(error))
-
-    async def _held(self) -> tuple[PreparedClaim, ...]:
-        held: list[PreparedClaim] = []
-
-        def read(book: Book) -> None:
-            held.extend(book.claims())
-
-        await self._store.apply(read)
-        return tuple(held)
 
     def _taints(self) -> Taints:
         taint = DeviceTaint(key=f"{self._driver}/occupied", effect="NoSchedule")
