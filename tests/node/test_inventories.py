@@ -11,7 +11,7 @@ import pytest
 
 from driver.node.card import MIB, Card
 from driver.node.errors import SettingsError
-from driver.node.inventories import GROUP, make
+from driver.node.inventories import GROUP, make, numbered
 from driver.node.settings import NodeSettings
 from driver.node.simulated import SimulatedInventory
 from tests.cli.test_scorers import install
@@ -158,6 +158,20 @@ def test_simulated_cards_need_no_name() -> None:
     settings(simulate="2xT4", inventory="simulated").check()
     with pytest.raises(SettingsError, match=r"simulate is '2xT4', but .* inventory 'nvml'"):
         settings(simulate="2xT4", inventory="nvml").check()
+
+
+@pytest.mark.parametrize(("simulate", "lost"), [("4xT4", 0), ("", 2)])
+def test_cards_that_are_no_longer_told_are_lost_unless_they_never_were(
+    tmp_path: Path, simulate: str, lost: int
+) -> None:
+    """Simulated cards come and go with the settings; real ones are missed."""
+    node = NodeSettings(node_name="n1", simulate=simulate, plugins_dir=str(tmp_path))
+    Path(node.data_dir()).mkdir()
+    counts = []
+    for spec in ("4xT4", "2xT4"):
+        cards = numbered(node, SimulatedInventory(spec, "n1"), boot="one").cards()
+        counts.append((len(cards), sum(card.lost is not None for card in cards)))
+    assert counts == [(4, 0), (2 + lost, lost)]
 
 
 @pytest.mark.parametrize(
