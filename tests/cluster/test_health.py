@@ -1,14 +1,18 @@
 """Ill and closed cards on a real cluster: taints, eviction, what pods and claims say, recovery."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hack.deployment import Part
 from tests.cluster import history, workloads
 from tests.cluster.api import Object
+from tests.cluster.plugins import away, plugin, running
 from tests.cluster.site import Site
+from tests.node.nvml import fake
 
 pytestmark = pytest.mark.cluster
 
@@ -182,6 +186,38 @@ def test_slices_come_back_with_their_taints(site: Site, cards: Cards) -> None:
     cards.wait_for_taints(ill)
     user = site.claim_card("user", NODE, workloads.request())
     site.running(user)
+
+
+@pytest.fixture
+def machine(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[fake.FakeMachine]:
+    """The node's cards are those of the fake management library."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    built = fake.build(tmp_path_factory.mktemp("nvml"))
+    made = fake.FakeMachine(built, tmp_path_factory.mktemp("machine"), "t4x4")
+    told = plugin(site, NODE, "--simulate=", name="nvml")
+    variables = ["env", *(f"{name}={value}" for name, value in made.variables().items())]
+    part = Part(told.name, [*variables, *told._argv], told.log)
+    with away(site, NODE), running(site, part):
+        yield made
+
+
+def test_what_the_driver_reports_reaches_pods(site: Site, machine: fake.FakeMachine) -> None:
+    """Through NVML: an XID, a card that asks for a reset, and its recovery."""
+    wanted = workloads.request(index=1, **workloads.share("1Gi"))
+    user = site.claim_card("user", NODE, wanted)
+    site.running(user)
+    site.wait("a healthy card", lambda: health(site, user) == [("Healthy", "")])
+    machine.write(1, "recovery", "1")
+    machine.event(1, fake.XID, 95)
+    site.wait("the pod to say so", lambda: "XID 95" in "".join(m for _, m in health(site, user)))
+    late = site.claim_card("late", NODE, wanted)
+    site.wait("the next pod to wait", lambda: waits_for_a_card(site, late))
+    machine.write(1, "recovery", "0")
+    site.wait("a healthy card", lambda: health(site, user) == [("Healthy", "")])
+    site.running(late)
+    # They hold cards that the node's own plugin does not have.
+    site.delete(user, late)
 
 
 def _slice(site: Site) -> list[str]:
