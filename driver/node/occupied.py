@@ -22,6 +22,7 @@ from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import Taints
 from driver.node.claims import ClaimRef
+from driver.node.errors import StorageError
 from driver.node.held import PreparedClaim
 from driver.node.store import ClaimStore
 
@@ -89,7 +90,11 @@ class Occupied:
             await asyncio.sleep(_SETTLE_S)
 
     async def _examine(self, look: Look) -> None:
-        held = [claim for claim in await self._store.claims() if claim.boot == self._boot]
+        try:
+            held = [claim for claim in await self._store.claims() if claim.boot == self._boot]
+        except StorageError as error:
+            log.warning("claims not looked at", error=str(error))
+            return
         before, self._astray = self._astray, {}
         for claim in held:
             known = before.get(claim.uid, frozenset())

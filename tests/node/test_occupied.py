@@ -158,6 +158,25 @@ async def test_an_api_server_that_does_not_answer_changes_nothing(node: Machine)
     node.stop()
 
 
+async def test_a_checkpoint_that_cannot_be_read_changes_nothing(node: Machine) -> None:
+    """It does not end the plugin either; when it can be read, all is as it should be."""
+    await node.prepare(ref(0))
+    del node.claims["claim-0"]
+    cluster = Cluster(node)
+    async with watching(node, cluster) as occupied:
+        assert cluster.tainted() == {"gpu-0"}
+        aside = node.journal.rename(node.folder / "aside")
+        node.journal.mkdir()
+        await looked(occupied, cluster)
+        assert cluster.tainted() == {"gpu-0"}
+        node.journal.rmdir()
+        aside.rename(node.journal)
+        await node.unprepare(ref(0))
+        await looked(occupied, cluster)
+        assert cluster.tainted() == set()
+    node.stop()
+
+
 async def test_claims_of_an_earlier_boot_occupy_nothing(node: Machine) -> None:
     """Their containers are gone."""
     await node.prepare(ref(0))
