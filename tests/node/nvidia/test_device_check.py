@@ -101,6 +101,8 @@ def test_cards_that_only_one_of_them_has(boot: Boot) -> None:
     assert differences(cards, only_first) == (
         f"{cards[1].uuid}: found, but nvidia-smi does not have it",
     )
+    lost = msgspec.structs.replace(cards[1], lost="GPU is lost")
+    assert differences([cards[0], lost], only_first) == ()
     swapped = smi.parse(f"{text[:start]}\t<gpu {second}\t<gpu {first}{text[end:]}")
     assert [line.partition(":")[0] for line in differences(cards, swapped)] == ["order"]
     assert f"{cards[1].uuid}: not found, but nvidia-smi has it" in differences(
