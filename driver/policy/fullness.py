@@ -47,25 +47,18 @@ def after(view: NodeView, choice: Choice, weights: Weights | None = None) -> dic
 def of_cards(view: NodeView, choice: Choice, weights: Weights | None = None) -> dict[int, float]:
     """As `after`, but a part of a card is as full as its card: in itself it says nothing."""
     full = after(view, choice, weights)
-    if view.cards:
-        parts = [index for index in full if view.devices[index].part]
-        full |= {index: _card_after(view, choice, index) for index in parts}
+    if not view.cards:
+        return full
+    taken: dict[str | None, int] = {}
+    for one in choice.taken:
+        device = view.devices[one.index]
+        taken[device.card] = taken.get(device.card, 0) + device.capacity.get(MEMORY, 0)
+    for index in full:
+        device = view.devices[index]
+        if device.part and device.card is not None:
+            total, used = view.card_memory[device.card]
+            full[index] = min(1.0, (used + taken[device.card]) / total) if total else 1.0
     return full
-
-
-def _card_after(view: NodeView, choice: Choice, part: int) -> float:
-    """How much of the memory of a part's card is in use with the choice, of whichever part."""
-    members = view.cards[view.devices[part].card or ""]
-    devices = [view.devices[index] for index in members]
-    whole = sum(_memory(one) for one in devices if not one.part)
-    total = whole or sum(_memory(one) for one in devices)
-    used = sum(_memory(one) if one.exclusive else one.used.get(MEMORY, 0) for one in devices)
-    used += sum(_memory(view.devices[one.index]) for one in choice.taken if one.index in members)
-    return min(1.0, used / total) if total else 1.0
-
-
-def _memory(device: DeviceView) -> int:
-    return device.capacity.get(MEMORY, 0)
 
 
 def _with(device: DeviceView, together: Sequence[Taken], weights: Weights | None) -> float:

@@ -13,6 +13,7 @@ import msgspec
 
 from driver.model.allocation import Score
 from driver.model.ids import DeviceId
+from driver.model.names import MEMORY
 
 
 class DeviceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -135,6 +136,16 @@ def _cards(devices: Sequence[Linked]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def _memory(devices: Sequence[DeviceView]) -> tuple[int, int]:
+    sizes = [device.capacity.get(MEMORY, 0) for device in devices]
+    whole = sum(size for size, device in zip(sizes, devices, strict=True) if not device.part)
+    used = (
+        size if device.exclusive else device.used.get(MEMORY, 0)
+        for size, device in zip(sizes, devices, strict=True)
+    )
+    return whole or sum(sizes), sum(used)
+
+
 class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One node: its name and its devices. What follows from them is worked out once.
 
@@ -166,6 +177,17 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def cards(self) -> Mapping[str, tuple[int, ...]]:
         """The devices of every card that there are parts of, by the card's UUID."""
         return self._layout.cards
+
+    @cached_property
+    def card_memory(self) -> dict[str, tuple[int, int]]:
+        """How much memory each of these cards has, and how much of it is in use in any form.
+
+        A card that is offered in parts only has the memory of all of them.
+        """
+        return {
+            card: _memory([self.devices[index] for index in members])
+            for card, members in self.cards.items()
+        }
 
     @cached_property
     def _layout(self) -> Layout:
