@@ -58,6 +58,7 @@ def test_a_pod_that_waits_is_answered_as_the_controller_would() -> None:
         assert axis.chosen is not None
         (score,) = axis.chosen.scores
         assert sum(term.points for term in score.terms) == pytest.approx(score.total)
+        assert "-0.0" not in {str(term.points) for term in score.terms}
         best = score.total
         for other in axis.runners_up:
             assert other.behind[0] == pytest.approx(best - other.scores[0].total)

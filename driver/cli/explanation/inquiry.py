@@ -162,7 +162,8 @@ def option(names: tuple[str, ...], policy: str, score: Score, best: Score | None
         PolicyScore(
             policy=name.strip(),
             total=round(one.total, _DIGITS),
-            terms=tuple(ScoreTerm(name=term.name, points=term.points) for term in one.terms),
+            # Adding zero makes a plain one of what is minus zero.
+            terms=tuple(ScoreTerm(name=term.name, points=term.points + 0.0) for term in one.terms),
         )
         for name, one in zip(policies, (score, *score.then), strict=False)
     )
