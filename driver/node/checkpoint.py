@@ -56,8 +56,7 @@ def drop(uid: str) -> Record:
 
 def encode(record: Record) -> bytes:
     """The line of a record, with its line end."""
-    body = msgspec.json.encode(record)
-    return msgspec.json.encode(_Line(_checksum(body), msgspec.Raw(body))) + b"\n"
+    return _line(record) + b"\n"
 
 
 def decode(line: bytes) -> Record | DamagedLine:
@@ -80,6 +79,11 @@ def decode(line: bytes) -> Record | DamagedLine:
         return DamagedLine(line, str(error))
 
 
+def _line(record: Record) -> bytes:
+    body = msgspec.json.encode(record)
+    return msgspec.json.encode(_Line(_checksum(body), msgspec.Raw(body)))
+
+
 def _checksum(body: bytes) -> str:
     return f"{zlib.crc32(body):08x}"
 
@@ -92,6 +96,7 @@ class Book:
 
     def __init__(self) -> None:
         self._claims: dict[str, PreparedClaim] = {}
+        # Only of claims that another version has written: ours can be written anew.
         self._lines: dict[str, bytes] = {}
         self._holders: dict[int, set[str]] = {}
         self.line_count = 0
@@ -105,7 +110,8 @@ class Book:
         self._forget(record.uid)
         if record.claim is not None:
             self._claims[record.uid] = record.claim
-            self._lines[record.uid] = line
+            if line != _line(record):
+                self._lines[record.uid] = line
             for device in record.claim.devices:
                 self._holders.setdefault(device.index, set()).add(record.uid)
         return None
@@ -126,7 +132,13 @@ class Book:
 
     def compacted(self) -> Sequence[bytes]:
         """The lines that give this book, each without its line end."""
-        return tuple(self._lines.values())
+        return tuple(
+            self._lines.get(uid) or _line(put(claim)) for uid, claim in self._claims.items()
+        )
+
+    def __len__(self) -> int:
+        """How many claims are held."""
+        return len(self._claims)
 
     def _forget(self, uid: str) -> None:
         old = self._claims.pop(uid, None)

@@ -171,7 +171,7 @@ class ClaimStore:
             os.close(descriptor)
         self._size += len(data)
         self._reach(FaultPoint.AFTER_SYNC)
-        if self._book.line_count > 2 * len(self._book.compacted()) + _SLACK:
+        if self._book.line_count > 2 * len(self._book) + _SLACK:
             self._compact()
 
     def _write_all(self, descriptor: int, data: bytes) -> None:
