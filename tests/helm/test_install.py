@@ -102,6 +102,20 @@ def test_pods_get_cards(release: Release) -> None:
     assert all(claim["status"]["allocation"] for claim in claims)
 
 
+def test_plugins_write_the_status_of_their_claims(release: Release) -> None:
+    """With the rights of their own account, which are bound to their own node."""
+
+    def ready() -> list[str]:
+        return [
+            condition["status"]
+            for claim in release.get("resourceclaims")
+            for device in claim["status"].get("devices", ())
+            for condition in device["conditions"]
+        ]
+
+    release.wait("devices to be ready", lambda: ready() == ["True", "True"])
+
+
 @pytest.mark.parametrize(
     ("driver", "own_node", "own_pool", "answer"),
     [
@@ -181,7 +195,8 @@ def test_uninstall_leaves_nothing(release: Release) -> None:
     kinds = "leases,secrets,services,pods,roles,rolebindings,serviceaccounts,deployments,daemonsets"
     cluster_kinds = (
         "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,deviceclasses,"
-        "validatingadmissionpolicies,validatingadmissionpolicybindings"
+        "validatingwebhookconfigurations,validatingadmissionpolicies,"
+        "validatingadmissionpolicybindings"
     )
     release.wait("its objects to go", lambda: not _named(release, "-n", NAMESPACE, kinds))
     assert _named(release, cluster_kinds) == []
