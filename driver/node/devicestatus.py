@@ -110,28 +110,36 @@ def _entry(
     now: float,
 ) -> DeviceStatus:
     health = cards.get(card_name(device.device), CardHealth())
-    word = status(health)
     old = before.conditions if before is not None else ()
-    same = next((c for c in old if c.type == _READY and c.status == _ANSWERS[word]), None)
+    found = next((condition for condition in old if condition.type == _READY), None)
     return DeviceStatus(
         driver=driver,
         pool=device.pool,
         device=device.device,
         share_id=device.share_id,
-        conditions=(
-            Condition(
-                type=_READY,
-                status=_ANSWERS[word],
-                reason=word,
-                message=message(health),
-                last_transition_time=same.last_transition_time if same else time_of(moment(now)),
-            ),
-        ),
+        conditions=(_ready(health, found, now),),
         data=DeviceData(
             uuid=device.uuid,
             index=device.index,
             model=device.model,
             card=device.card() if device.partition else "",
+        ),
+    )
+
+
+def _ready(health: CardHealth, before: Condition | None, now: float) -> Condition:
+    if before is not None and health.known_at is None and not health.problems:
+        # This process has not looked yet; what the one before has seen is better than nothing.
+        return before
+    word = status(health)
+    is_same = before is not None and before.status == _ANSWERS[word]
+    return Condition(
+        type=_READY,
+        status=_ANSWERS[word],
+        reason=word,
+        message=message(health),
+        last_transition_time=(
+            before.last_transition_time if before and is_same else time_of(moment(now))
         ),
     )
 

@@ -110,6 +110,15 @@ def test_the_time_is_that_of_the_change() -> None:
     assert "XID 48" in later["conditions"][0]["message"]
 
 
+def test_a_process_that_has_not_looked_yet_changes_nothing() -> None:
+    """Only a claim that has no word yet is told that nobody knows."""
+    wanted = prepared(0, [held("gpu-0")])
+    [ill] = written(wanted, cards={"gpu-0": ILL}) or []
+    assert written(wanted, ill, cards={"gpu-0": CardHealth()}) is None
+    [new] = written(wanted, cards={"gpu-0": CardHealth()}) or []
+    assert new["conditions"][0]["status"] == "Unknown"
+
+
 def test_entries_that_somebody_spoilt_are_made_right() -> None:
     """Those of devices that the claim does not have are the API server's to drop."""
     wanted = prepared(0, [held("gpu-0")])
