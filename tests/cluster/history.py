@@ -104,7 +104,36 @@ def overused(allocations: Iterable[list[Object]], published: Devices) -> dict[tu
     reasons = {
         device: _overused(part, published.get(device, {})) for device, part in by_device.items()
     }
-    return {device: reason for device, reason in reasons.items() if reason is not None}
+    found = {device: reason for device, reason in reasons.items() if reason is not None}
+    return _overdrawn(by_device, published) | found
+
+
+def _overdrawn(taken: Iterable[tuple[str, str]], published: Devices) -> dict[tuple[str, str], str]:
+    """The devices that draw more from a counter than there is; a whole card draws all of it."""
+    has: dict[tuple[str, ...], Decimal] = {}
+    for device in published:
+        for counter, amount in _draws(device, published):
+            has[counter] = max(has.get(counter, amount), amount)
+    drawn: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
+    by: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
+    for device in taken:
+        for counter, amount in _draws(device, published):
+            drawn[counter] += amount
+            by[counter].append(device)
+    return {
+        device: f"draws {'/'.join(counter)} with {by[counter]}: {drawn[counter]} of {has[counter]}"
+        for counter in drawn
+        if drawn[counter] > has[counter]
+        for device in by[counter]
+    }
+
+
+def _draws(
+    device: tuple[str, str], published: Devices
+) -> Iterator[tuple[tuple[str, ...], Decimal]]:
+    for draw in published.get(device, {}).get("consumesCounters", []):
+        for name, counter in draw["counters"].items():
+            yield (device[0], draw["counterSet"], name), amount_of(counter["value"])
 
 
 def _overused(part: list[Object], device: Object) -> str | None:

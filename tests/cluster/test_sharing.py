@@ -232,6 +232,31 @@ def test_a_card_in_use_is_not_cut(lab: Lab) -> None:
     site.delete("part", "share-0")
 
 
+def test_a_burst_of_parts(lab: Lab) -> None:
+    """Exactly as many run as there is room for, on both cards; the others follow when some end."""
+    site = lab.site
+    expression = f'device.attributes["{CLASS}"].profile == "1g.10gb"'
+    small = {"deviceClassName": MIG_CLASS, "selectors": [{"cel": {"expression": expression}}]}
+    site.api.create("templates", template("part", {"name": "gpu", "exactly": small}))
+    names = [f"part-{number}" for number in range(18)]
+    for name in names:
+        site.api.create("pods", pod(name, claims={"gpu": made_from("part")}, node=NODE))
+
+    def run() -> list[str]:
+        pods = site.api.list("pods")
+        return [one["metadata"]["name"] for one in pods if one["status"]["phase"] == "Running"]
+
+    site.wait("14 pods to run", lambda: len(run()) == 14)
+    assert [lab.parts(card) for card in (0, 1)] == [7, 7]
+    waiting = sorted(set(names) - set(run()))
+    site.delete(*run()[:8])
+    site.running(*waiting)
+    left = [name for name in names if site.api.get("pods", name)]
+    uuids = {site.environment(name)["NVIDIA_VISIBLE_DEVICES"] for name in left}
+    assert len(uuids) == len(left) == 10
+    site.delete(*left)
+
+
 def test_parts_by_preference_in_init_and_main_containers(lab: Lab) -> None:
     """An alternative of a prioritised list, used by an init container first."""
     kinds = {"huge": "9g.900gb", "medium": "2g.20gb"}
