@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver.model.errors import InvalidObjectError
@@ -126,6 +126,33 @@ def test_whatever_is_sent_is_read_or_refused(parameters: bytes) -> None:
         decode(parameters)
     except InvalidObjectError:
         return
+
+
+_WORDS = st.sampled_from(
+    ["sharing", "strategy", "timeSlicing", "interval", "mps", "activeThreadPercentage"]
+    + ["pinnedDeviceMemoryLimit", "TimeSlicing", "MPS", "Default", "Long", "4Gi", "0", "x"]
+)
+_VALUES = st.recursive(
+    st.one_of(_WORDS, st.integers(-1, 200), st.none(), st.booleans(), st.floats()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(_WORDS, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300)
+@given(_VALUES)
+def test_what_is_read_says_one_thing(sharing: Any) -> None:
+    """Whatever is built from the words of the kind is refused, or means exactly one strategy."""
+    try:
+        found = decode(config(sharing=sharing))
+    except InvalidObjectError:
+        return
+    assert found is not None
+    if found.sharing is not None:
+        assert found.sharing.time_slicing is None or found.sharing.strategy == "TimeSlicing"
+        assert found.sharing.mps is None or found.sharing.strategy == "MPS"
 
 
 CLASS = entry(slicing("Long"), source="FromClass")
