@@ -8,6 +8,7 @@ from hack.devicecheck.smi import SmiCard, SmiMachine
 
 _MODES = {True: "Enabled", False: "Disabled"}
 _NO_CLUSTER = frozenset("0-")
+_JOINED = ("Completed", "Success")
 
 
 def differences(cards: Sequence[Card], machine: SmiMachine) -> tuple[str, ...]:
@@ -85,6 +86,7 @@ def _their_facts(card: SmiCard) -> dict[str, str | None]:
 
 def _clique(facts: dict[str, str]) -> str | None:
     cluster = facts.get("cluster", "")
-    if facts.get("fabric") != "Completed" or not set(cluster) - _NO_CLUSTER:
+    is_joined = (facts.get("fabric"), facts.get("fabricStatus", "Success")) == _JOINED
+    if not is_joined or not set(cluster) - _NO_CLUSTER:
         return None
     return f"{cluster}.{facts.get('clique')}"

@@ -75,6 +75,7 @@ def _card(gpu: ET.Element) -> SmiCard:
         "cluster": gpu.find("fabric/clusterUuid"),
         "clique": gpu.find("fabric/cliqueId"),
         "fabric": gpu.find("fabric/state"),
+        "fabricStatus": gpu.find("fabric/status"),
     }
     texts = {name: (item.text or "").strip() for name, item in found.items() if item is not None}
     facts = {name: text for name, text in texts.items() if text not in _NOTHING}

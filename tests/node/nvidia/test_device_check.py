@@ -48,6 +48,16 @@ def test_both_say_the_same(boot: Boot, description: str) -> None:
     assert done.stdout.endswith("nvidia-smi says the same.\n")
 
 
+@pytest.mark.parametrize("fabric", ["7 3 999", "7 2", "7 3"])
+def test_both_say_the_same_of_a_fabric(boot: Boot, fabric: str) -> None:
+    """One that failed, one that is not ready, one that is."""
+    machine = boot("h100x2-mig")
+    text = machine.description.read_text()
+    cluster = "4f1e0c5a2b3d4e6f8091a2b3c4d5e6f7"
+    machine.description.write_text(text.replace(f"{cluster} 7 3", f"{cluster} {fabric}"))
+    assert differences(NvmlInventory().cards(), smi.parse(output())) == ()
+
+
 def test_all_that_was_found_as_json(boot: Boot) -> None:
     """For a program, and for a report of a fault."""
     boot("h100x2-mig")

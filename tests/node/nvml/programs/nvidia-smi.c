@@ -88,6 +88,7 @@ static void fabric(card_t *card) {
   if (nvmlDeviceGetGpuFabricInfoV(card, &info) != NVML_SUCCESS) return;
   printf("\t\t<fabric>\n");
   element("state", info.state == 3 ? "Completed" : "In Progress");
+  element("status", info.status == NVML_SUCCESS ? "Success" : nvmlErrorString((int)info.status));
   number("cliqueId", info.clique);
   printf("\t\t<clusterUuid>");
   for (int i = 0; i < 16; i++)
