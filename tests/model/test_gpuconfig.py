@@ -129,8 +129,22 @@ def test_whatever_is_sent_is_read_or_refused(parameters: bytes) -> None:
 
 
 _WORDS = st.sampled_from(
-    ["sharing", "strategy", "timeSlicing", "interval", "mps", "activeThreadPercentage"]
-    + ["pinnedDeviceMemoryLimit", "TimeSlicing", "MPS", "Default", "Long", "4Gi", "0", "x"]
+    [
+        "sharing",
+        "strategy",
+        "timeSlicing",
+        "interval",
+        "mps",
+        "activeThreadPercentage",
+        "pinnedDeviceMemoryLimit",
+        "TimeSlicing",
+        "MPS",
+        "Default",
+        "Long",
+        "4Gi",
+        "0",
+        "x",
+    ]
 )
 _VALUES = st.recursive(
     st.one_of(_WORDS, st.integers(-1, 200), st.none(), st.booleans(), st.floats()),
