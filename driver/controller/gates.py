@@ -27,11 +27,11 @@ from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
 
 _log = structlog.get_logger(__name__)
-# How much work is done in one go (see `Verdicts.refresh`), some milliseconds; afterwards commits
-# get their turn.
-WORK_AT_ONCE = 60
+# How much work is done in one go (see `Verdicts.refresh`), one to three milliseconds; afterwards
+# commits get their turn.
+WORK_AT_ONCE = 30
 # While nodes change faster than they are asked, a decision is not put off for ever.
-_MOST_ROUNDS = 2000
+_MOST_ROUNDS = 10_000
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

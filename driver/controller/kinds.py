@@ -5,7 +5,7 @@ question has to be answered for each state only once.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from itertools import count
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ class Makes:
         self._numbers: dict[Hashable, int] = {}
         self._bodies: _OfNodes = {}
         self._looks: OrderedDict[Aspect, _OfNodes] = OrderedDict()
-        self._states: dict[str, tuple[int, Hashable]] = {}
+        self._states: dict[str, tuple[int, tuple[int | None, ...]]] = {}
 
     def number(self, what: Hashable) -> int:
         """The number of this."""
@@ -71,7 +71,9 @@ class Makes:
             self._looks.popitem(last=False)
         return known
 
-    def state(self, node: Node, pools: tuple[Pool, ...], cluster: Cluster) -> Hashable:
+    def state(
+        self, node: Node, pools: tuple[Pool, ...], cluster: Cluster
+    ) -> tuple[int | None, ...]:
         """What is in use of the devices of the node, or expected to be, and their taints."""
         name = node.metadata.name
         version = cluster.changes.at(name)
@@ -79,8 +81,16 @@ class Makes:
         if known is None or known[0] != version:
             _make_room(self._states, cluster)
             usage = Together(cluster.ledger.use(), cluster.nominations.use())
-            known = self._states[name] = version, tuple(_state(pools, usage))
+            known = self._states[name] = version, self.state_under(usage, pools)
         return known[1]
+
+    def state_under(
+        self, usage: Mapping[DeviceId, DeviceUse], pools: tuple[Pool, ...]
+    ) -> tuple[int | None, ...]:
+        """The same where so much is in use: a number for each device that is not simply free."""
+        devices = (device for pool in pools for device in pool.devices)
+        states = [_state(device, usage.get(device.id)) for device in devices]
+        return tuple([None if state is None else self.number(state) for state in states])
 
 
 class Kinds:
@@ -102,7 +112,8 @@ class Kinds:
         look = self._look(node.metadata.name, pools)
         if look is None:
             return None
-        state = tuple(_state(pools, {})) if unused else self._makes.state(node, pools, cluster)
+        makes = self._makes
+        state = makes.state_under({}, pools) if unused else makes.state(node, pools, cluster)
         return look, state, Rules.of(cluster.features, node).may_skip_node_operations
 
     def _look(self, name: str, pools: tuple[Pool, ...]) -> int | None:
@@ -139,12 +150,8 @@ def _published(device: PooledDevice) -> Hashable:
     )
 
 
-def _state(pools: tuple[Pool, ...], usage: Mapping[DeviceId, DeviceUse]) -> Iterator[Hashable]:
-    for pool in pools:
-        for device in pool.devices:
-            use = usage.get(device.id)
-            if use is None:
-                yield device.taints or None
-            else:
-                amounts = tuple((name, one.nano) for name, one in sorted(use.consumed.items()))
-                yield device.taints, use.exclusive, len(use.shares), amounts
+def _state(device: PooledDevice, use: DeviceUse | None) -> Hashable | None:
+    if use is None:
+        return device.taints or None
+    amounts = tuple([(name, one.nano) for name, one in sorted(use.consumed.items())])
+    return device.taints, use.exclusive, len(use.shares), amounts
