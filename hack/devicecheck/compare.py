@@ -8,7 +8,6 @@ from hack.devicecheck.smi import SmiCard, SmiMachine
 
 _MODES = {True: "Enabled", False: "Disabled"}
 _NO_CLUSTER = frozenset("0-")
-_JOINED = ("Completed", "Success")
 
 
 def differences(cards: Sequence[Card], machine: SmiMachine) -> tuple[str, ...]:
@@ -80,13 +79,15 @@ def _their_facts(card: SmiCard) -> dict[str, str | None]:
     brand, address = card.facts.get("brand"), card.facts.get("pciBusID")
     facts["brand"] = brand.replace(" ", "").lower() if brand else None
     facts["pciBusID"] = sysfs.pci_address(address) if address else None
-    facts["fabric"] = _clique(card.facts)
+    facts["fabric"] = _clique(card)
     return facts
 
 
-def _clique(facts: dict[str, str]) -> str | None:
-    cluster = facts.get("cluster", "")
-    is_joined = (facts.get("fabric"), facts.get("fabricStatus", "Success")) == _JOINED
-    if not is_joined or not set(cluster) - _NO_CLUSTER:
+def _clique(card: SmiCard) -> str | None:
+    cluster, state = card.facts.get("cluster", ""), card.facts.get("fabric")
+    # An old tool has no place for the status.
+    has_status = "fabricStatus" in card.known
+    is_well = not has_status or card.facts.get("fabricStatus") == "Success"
+    if state != "Completed" or not is_well or not set(cluster) - _NO_CLUSTER:
         return None
-    return f"{cluster}.{facts.get('clique')}"
+    return f"{cluster}.{card.facts.get('clique')}"
