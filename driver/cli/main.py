@@ -131,7 +131,7 @@ def simulate(  # noqa: PLR0913 - two kinds of input, with what can be said about
     policy: Annotated[
         list[str],
         typer.Option(
-            help="NODE/GPU for pods that say nothing, such as compact/spread; several: compare."
+            help="NODE/GPU, or one name for both, for pods that say nothing; several: compare."
         ),
     ] = [],  # noqa: B006
     fail_below: Annotated[
