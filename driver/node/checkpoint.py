@@ -7,6 +7,7 @@ damaged line costs that line only. Lines of live claims are kept byte for byte w
 compacted: what a later version wrote survives a downgrade and comes back with the upgrade.
 """
 
+import sys
 import zlib
 from collections.abc import Sequence
 
@@ -18,6 +19,10 @@ from driver.node.held import PreparedClaim
 # Raised only when an older plugin could not act rightly on what a newer one writes; fields are
 # added without that.
 VERSION = 1
+
+# What many claims of a node have in common.
+_OF_CLAIMS = ("namespace", "boot")
+_OF_DEVICES = ("request", "pool", "device", "uuid", "model", "pci_bus_id", "vendor_device")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,6 +93,15 @@ def _checksum(body: bytes) -> str:
     return f"{zlib.crc32(body):08x}"
 
 
+def _share_texts(claim: PreparedClaim) -> None:
+    """Let equal texts be one: what is said of a card is said in each of its claims."""
+    for part, names in ((claim, _OF_CLAIMS), *((device, _OF_DEVICES) for device in claim.devices)):
+        for name in names:
+            value = getattr(part, name)
+            if value:
+                msgspec.structs.force_setattr(part, name, sys.intern(value))
+
+
 class Book:
     """The claims that a journal leaves, found by UID and by card.
 
@@ -109,6 +123,7 @@ class Book:
         self.line_count += 1
         self._forget(record.uid)
         if record.claim is not None:
+            _share_texts(record.claim)
             self._claims[record.uid] = record.claim
             if line != _line(record):
                 self._lines[record.uid] = line
