@@ -45,13 +45,13 @@ class Bulletin:
 
     def __init__(self, *, repeat_s: float = _REPEAT_S) -> None:
         self._repeat_s = repeat_s
-        self._now: tuple[DeviceHealth, ...] = ()
+        self._now: tuple[DeviceHealth, ...] | None = None
         self._changed = asyncio.Event()
         self._is_over = False
 
     def tell(self, devices: tuple[DeviceHealth, ...]) -> None:
         """Replace all that is true; readers hear at once if it is news to them."""
-        is_news = _gist(devices) != _gist(self._now)
+        is_news = self._now is None or _gist(devices) != _gist(self._now)
         self._now = devices
         if is_news:
             self._wake()
@@ -62,10 +62,14 @@ class Bulletin:
         self._wake()
 
     async def read(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
-        """All devices: now, after every change, and when nothing has changed for some time."""
+        """All devices: now, after every change, and when nothing has changed for some time.
+
+        Before anything was told, it is waited for.
+        """
         while not self._is_over:
             changed = self._changed
-            yield self._now
+            if self._now is not None:
+                yield self._now
             try:
                 async with asyncio.timeout(self._repeat_s):
                     await changed.wait()

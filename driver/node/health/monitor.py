@@ -57,6 +57,12 @@ class Monitor:
         """How every card is, by index; a live view."""
         return MappingProxyType(self._cards)
 
+    @property
+    def has_looked(self) -> bool:
+        """Whether something is known of every card by now, or nothing ever will be."""
+        looked = (card.known_at is not None or card.problems for card in self._cards.values())
+        return self._connect is None or all(looked)
+
     async def run(self) -> None:
         """Listen until cancelled. What hardware fails at becomes the cards' health."""
         if self._connect is None:

@@ -58,7 +58,9 @@ class Ward:
         if self._board is not None:
             self._board.taints(_SOURCE, self._taints(cards))
         names = self._board.names if self._board is not None else ()
-        self.bulletin.tell(of_devices(names or tuple(cards), cards))
+        # The instance before may still be telling the kubelet what it knows.
+        if self._monitor.has_looked:
+            self.bulletin.tell(of_devices(names or tuple(cards), cards))
         for told in self._others:
             told(cards)
 

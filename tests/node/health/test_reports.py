@@ -89,8 +89,12 @@ async def test_kubelets_hear_of_every_device(
 async def test_a_bulletin_is_repeated_when_nothing_changes() -> None:
     """The kubelet takes what it has not heard of for a while for unknown."""
     bulletin = Bulletin(repeat_s=0.01)
+    silent = asyncio.ensure_future(anext(bulletin.read()))
+    await asyncio.sleep(0.1)
+    assert not silent.done(), "nothing is known yet"
     one = DeviceHealth(device="gpu-0", status="Healthy", message="", known_at=1.0)
     bulletin.tell((one,))
+    assert await silent == (one,)
     reports = bulletin.read()
     assert [await anext(reports) for _ in range(3)] == [(one,)] * 3
     later = msgspec.structs.replace(one, known_at=2.0)
@@ -149,7 +153,7 @@ async def test_taints_that_somebody_takes_away_are_put_back(
     """An edited or deleted slice, and the time of the taint stays."""
     async with serving(server, settings):
         await until(lambda: len(slices(server)) == 1)
-        fault(settings, "gpu-1 xid 79")
+        fault(settings, "gpu-1 remap")
         await until(lambda: set(tainted(server)) == {"gpu-1"})
         before = slices(server)[0]["spec"]["devices"]
         [found] = slices(server)
