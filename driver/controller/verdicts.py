@@ -91,8 +91,7 @@ class Verdicts:
         self._note_changes()
         begun = self._work()
         while self._stale and (at_most is None or self._work() - begun < at_most):
-            name = next(iter(self._stale))
-            del self._stale[name]
+            name, _ = self._stale.popitem()
             self._ask(name)
         if len(self._ranking) > 2 * len(self._by_node) + 64:
             self._ranking = [entry for entry in self._ranking if self._counts(entry)]

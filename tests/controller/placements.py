@@ -16,7 +16,16 @@ from driver.model.deviceclass import DeviceClass
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
 from driver.wire.encode import builtins
-from tests.controller.commits import Json, claim, cluster, commit, gpu, proposed, request
+from tests.controller.commits import (
+    Json,
+    claim,
+    cluster,
+    commit,
+    gpu,
+    proposed,
+    request,
+    slice_of,
+)
 
 T4 = [gpu(index, mebi=15360, productName="T4") for index in range(4)]
 A10G = [gpu(index, mebi=23028, productName="A10G") for index in range(4)]
@@ -87,6 +96,20 @@ def add_pod(at: Cluster, name: str, *, mebi: int = 7500, **more: Any) -> Pod:
     made = pod(name, f"{name}-gpu", **more)
     at.put_pod(made)
     return made
+
+
+def fleet(count: int) -> Cluster:
+    """So many nodes of eight cards, which differ in everything but what counts."""
+    at = cluster()
+    for number in range(count):
+        name = f"node-{number:04}"
+        cards: list[Any] = [
+            gpu(index, nvlinkGroup=f"{name}-{index // 4}", serial=number * 8 + index)
+            for index in range(8)
+        ]
+        at.put_node(node(name))
+        at.inventory.put_slice(slice_of(name, cards))
+    return at
 
 
 def extended(at: Cluster, resource: str) -> None:
