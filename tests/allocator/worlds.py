@@ -129,7 +129,8 @@ def worlds(draw: DrawFn) -> World:
         left -= draws
         name = DeviceId(DRIVER, "node-1", one.made.name)
         use[name] = DeviceUse(exclusive=True)
-        if one.made.allow_multiple_allocations:
+        # Shares may be left on a card from the time when it was shareable.
+        if one.made.allow_multiple_allocations or not draw(st.integers(0, 3)):
             use[name] = DeviceUse(shares=frozenset("s"), consumed={MEMORY: whole(1)})
     claims = [draw(_claim(f"claim-{index}")) for index in range(draw(st.integers(1, 2)))]
     return World(devices, use, claims)
