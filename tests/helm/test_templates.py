@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import typer
 import yaml
+from typer.core import TyperCommand
 
 from driver.admission.configuration import (
     COMMIT_CONFIGURATION,
@@ -16,7 +17,7 @@ from driver.admission.configuration import (
     configs_configuration,
     pods_configuration,
 )
-from driver.cli import control, processes
+from driver.cli import control, node, processes
 from driver.controller.leaderlabel import BORNE
 from driver.controller.settings import ControllerSettings
 from driver.controller.translate import ResourceNames
@@ -208,18 +209,31 @@ def test_certificates_of_others(chart: Chart) -> None:
     assert not {"secrets", *webhooks} & named
 
 
-@pytest.mark.parametrize("command", ["controller", "node"])
-def test_the_processes_know_their_options(chart: Chart, command: str) -> None:
+def test_the_controller_knows_its_options(chart: Chart) -> None:
     """Every option that the chart gives, and every variable, is one of the command's."""
-    kind = {"controller": "Deployment", "node": "DaemonSet"}[command]
-    workload = find(chart.render(), kind, f"quadrant-{command}")
-    assert container(workload)["args"][0] == command
-    known = typer.main.get_command(processes.app).commands[command]  # type: ignore[attr-defined]
+    workload = find(chart.render(), "Deployment", "quadrant-controller")
+    assert container(workload)["args"][0] == "controller"
+    known = typer.main.get_command(processes.app)
+    assert isinstance(known, TyperCommand)
     names = {name for option in known.params for name in (*option.opts, *option.secondary_opts)}
     assert {f"--{name}" for name in options(workload)} <= names
-    variables = {name for option in known.params for name in [option.envvar] if name}
-    given = {one["name"] for one in container(workload)["env"]}
-    assert given - {"POD_IP", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"} <= variables
+    variables = {option.envvar for option in known.params if option.envvar}
+    assert {one["name"] for one in container(workload)["env"]} - {"POD_IP"} <= variables
+
+
+def test_the_plugin_knows_its_options(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command reads what the chart gives, variables included, and takes it for good."""
+    workload = find(
+        chart.render(SHARING | {"metrics": {"node": True}}), "DaemonSet", "quadrant-node"
+    )
+    command, *arguments = container(workload)["args"]
+    assert command == "node"
+    for one in container(workload)["env"]:
+        monkeypatch.setenv(one["name"], one.get("value", f"the-{one['name']}"))
+    told, _ = node.read([one.replace("$(POD_IP)", "10.0.0.1") for one in arguments])
+    assert (told.node_name, told.pod_uid) == ("the-NODE_NAME", "the-POD_UID")
+    assert (told.mig, told.hami_core_dir) == ("dynamic", "/usr/local/vgpu")
+    assert told.mps_dir == f"/run/{DRIVER}/mps"
 
 
 def test_the_plugin_sees_the_kubelets_paths(chart: Chart) -> None:
