@@ -34,7 +34,7 @@ def doctor(access: Access, *, driver: str, output: str) -> None:
             [
                 *control.check(evidence, datetime.now(UTC), _own_version()),
                 *devices.check(evidence),
-                *await rights.check(rest, evidence.namespace),
+                *await rights.check(rest, evidence.namespace, driver),
             ]
         )
 

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from driver.admission.authority import new_authority
 from driver.cli.checkup import rights
+from driver.cli.checkup.evidence import POLICIES as POLICIES_LOOKED_FOR
 from driver.cli.doctor import UnhealthyError
 from driver.model import names
 from tests.cli.conftest import ROOT
@@ -24,10 +25,12 @@ from tests.kube.objects import Change, Refusal
 
 HOME = "quadrant-system"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 APPS, ENDPOINTS = "/apis/apps/v1", "/apis/discovery.k8s.io/v1/endpointslices"
 ACCOUNTS, REVIEWS = "/api/v1/serviceaccounts", "/apis/authorization.k8s.io/v1"
+POLICY_NAMES = ("quadrant-node-slices", "quadrant-node-claims", "quadrant-controller-probes")
 LABELS = {"app.kubernetes.io/name": "quadrant"}
 
 
@@ -78,7 +81,11 @@ def install(live: LiveCluster) -> None:
         label = {"kubernetes.io/service-name": name}
         slice_ = {"metadata": {"name": f"{name}-1", "namespace": HOME, "labels": label}}
         put(ENDPOINTS, slice_ | {"endpoints": [{"conditions": {"ready": True}}]})
-    for name in ("quadrant-node-slices", "quadrant-controller-probes"):
+    put(VALIDATING, webhook("quadrant-configs", "Ignore"))
+    label = {"kubernetes.io/service-name": "quadrant-configs"}
+    slice_ = {"metadata": {"name": "quadrant-configs-1", "namespace": HOME, "labels": label}}
+    put(ENDPOINTS, slice_ | {"endpoints": [{}]})
+    for name in POLICY_NAMES:
         put(POLICIES, {"metadata": {"name": name}})
     put(LEASES, lease("quadrant-controller-0_1234"))
     put(PODS, pod("quadrant-controller-0", "controller", leads=True))
@@ -225,6 +232,8 @@ BAD_CLASS = {
          "not ready on b"),
         (_put(PODS, pod("plugin-c", "node", node="c")), "node plugins", "warn",
          "publishes nothing on c"),
+        (_remove(VALIDATING, "quadrant-configs"), "webhook quadrant-configs", "warn",
+         "there is no"),
         (_remove(WEBHOOKS, "quadrant-pods"), "webhook quadrant-pods", "fail", "there is no"),
         (_put(WEBHOOKS, webhook("quadrant-commit", "Ignore")), "webhook quadrant-commit", "fail",
          "two pods may get one card"),
@@ -285,7 +294,7 @@ async def test_who_may_little_sees_what_is_not_looked_at(live: LiveCluster) -> N
     assert found["lease"][0] == "skip"
     assert found["webhooks"][0] == "skip"
     assert found["rights of quadrant-node"][0] == "skip"
-    assert "cannot list" in found["lease"][1]
+    assert found["lease"][1] == "you may not list leases"
     assert found["slices"][0] == "ok"
     assert found["your rights"][0] == "warn"
     assert "list resourceslices.resource.k8s.io" in found["your rights"][1]
@@ -332,9 +341,18 @@ def known(*lists: Any) -> set[tuple[str, str, str]]:
     }
 
 
+def test_the_policies_are_those_of_the_chart() -> None:
+    """And nothing is said of one that is not there any more."""
+    text = Path(ROOT / "helm" / "quadrant" / "templates" / "admission-policies.yaml").read_text()
+    found = re.findall(r"kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (.*)\n", text)
+    assert sorted(found) == sorted(POLICIES_LOOKED_FOR)
+
+
 def test_the_rights_are_those_of_the_chart() -> None:
     """Whoever changes the chart's RBAC changes what doctor asks for."""
-    certificates = {"secrets", "mutatingwebhookconfigurations"}
+    certificates = {
+        "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
+    }  # fmt: skip
     controller = {one for one in chart_rights("rbac-controller.yaml") if one[2] not in certificates}
     assert known(rights.CONTROLLER, rights.CONTROLLER_HOME) == controller
     assert known(rights.NODE) == chart_rights("rbac-node.yaml")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 
 from driver.cli.checkup.devices import ready
-from driver.cli.checkup.evidence import COMMIT, LEASE, PODS, POLICIES, Evidence
+from driver.cli.checkup.evidence import COMMIT, CONFIGS, LEASE, PODS, POLICIES, Evidence
 from driver.cli.checkup.finding import Finding, fail, ok, skip, warn
 from driver.cli.checkup.objects import Webhook, WebhookConfiguration
 from driver.kube.lease import Lease
@@ -24,7 +24,7 @@ _API, _LEASE, _LEADER, _VERSIONS, _GATED, _POLICY, _TRIAL = (
     "admission policy",
     "pod webhook, tried",
 )
-_EXPECTED = {COMMIT: "Fail", PODS: "Ignore"}
+_EXPECTED = {COMMIT: "Fail", PODS: "Ignore", CONFIGS: "Ignore"}
 _SOON = timedelta(days=7)
 _WAITS_LONG = timedelta(minutes=1)
 _VERSION_LABEL = "app.kubernetes.io/version"
@@ -72,10 +72,17 @@ def _webhooks(evidence: Evidence, now: datetime) -> Iterator[Finding]:
     for name, policy in _EXPECTED.items():
         configuration = found.get(name)
         if configuration is None or not configuration.webhooks:
-            said = f"there is no MutatingWebhookConfiguration {name}"
-            yield fail(f"webhook {name}", said, "install the chart again (helm upgrade)")
+            yield _missing(name)
         else:
             yield from _webhook(evidence, configuration, policy, now)
+
+
+def _missing(name: str) -> Finding:
+    check, todo = f"webhook {name}", "install the chart again (helm upgrade)"
+    if name == CONFIGS:
+        said = f"there is no ValidatingWebhookConfiguration {name}: a wrong GpuConfig shows late"
+        return warn(check, said, todo)
+    return fail(check, f"there is no MutatingWebhookConfiguration {name}", todo)
 
 
 def _webhook(

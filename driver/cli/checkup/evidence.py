@@ -4,6 +4,7 @@ Nothing is written; one pod is created in a dry run, which the API server does n
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -27,15 +28,29 @@ from driver.model.resourceslice import ResourceSlice
 from driver.wire.decode import decode
 
 T = TypeVar("T")
-COMMIT, PODS = "quadrant-commit", "quadrant-pods"
+COMMIT, PODS, CONFIGS = "quadrant-commit", "quadrant-pods", "quadrant-configs"
 LEASE = "quadrant-controller"
 ACCOUNTS = ("quadrant-controller", "quadrant-node")
-POLICIES = ("quadrant-node-slices", "quadrant-controller-probes")
+POLICIES = ("quadrant-node-slices", "quadrant-node-claims", "quadrant-controller-probes")
 DEFAULT_NAMESPACE = "quadrant-system"
+# As the API server's authoriser says it.
+_FORBIDDEN = re.compile(
+    r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?'
+)
 _OURS = "app.kubernetes.io/name=quadrant"
-_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _LEASES = "/apis/coordination.k8s.io/v1/leases"
+
+
+def may_not(error: Exception) -> str:
+    """A missing right in few words; other errors as they are."""
+    match = _FORBIDDEN.search(str(error))
+    if match is None:
+        return str(error)
+    group = f".{match['group']}" if match["group"] else ""
+    return f"you may not {match['verb']} {match['resource']}{group}"
 
 
 class Seen(msgspec.Struct, Generic[T], frozen=True):
@@ -78,7 +93,7 @@ async def gather(rest: Rest, *, driver: str, namespace: str | None) -> Evidence:
     """Read everything; raises `KubeError` when the API server cannot be asked at all."""
     served = await discover(rest, driver=driver)
     reader = _Tolerant(rest)
-    webhooks = await reader.some(_WEBHOOKS, WebhookConfiguration, (COMMIT, PODS))
+    webhooks = await _webhooks(reader)
     leases = await reader.all(_LEASES, Lease, field=f"metadata.name={LEASE}", of=namespace)
     home = namespace or _home(webhooks, leases)
     apps = f"/apis/apps/v1/namespaces/{home}"
@@ -115,6 +130,13 @@ async def gather(rest: Rest, *, driver: str, namespace: str | None) -> Evidence:
         endpoints=endpoints,
         trial=await _try(rest, home),
     )
+
+
+async def _webhooks(reader: "_Tolerant") -> Seen[WebhookConfiguration]:
+    """Those that change objects, and the one that only checks them."""
+    changing = await reader.some(_MUTATING, WebhookConfiguration, (COMMIT, PODS))
+    checking = await reader.some(_VALIDATING, WebhookConfiguration, (CONFIGS,))
+    return Seen((*changing.items, *checking.items), changing.unseen or checking.unseen)
 
 
 def _home(webhooks: Seen[WebhookConfiguration], leases: Seen[Lease]) -> str:
@@ -154,7 +176,7 @@ class _Tolerant:
             except NotFound:
                 continue
             except Forbidden as error:
-                return Seen(unseen=str(error))
+                return Seen(unseen=may_not(error))
         return Seen(tuple(found))
 
     async def _by_field(self, path: str, kind: type[T], field: str) -> Seen[T]:
@@ -163,14 +185,14 @@ class _Tolerant:
             raw = [one async for page in pages for one in page.items or ()]
             return Seen(tuple(decode(kind, one) for one in raw))
         except (Forbidden, NotFound) as error:
-            return Seen(unseen=str(error))
+            return Seen(unseen=may_not(error))
 
 
 async def _or_word(read: Callable[[], Any]) -> Any:
     try:
         return Seen(await read())
     except (ForbiddenError, NotFound) as error:
-        return Seen(unseen=str(error))
+        return Seen(unseen=may_not(error))
 
 
 async def _try(rest: Rest, home: str) -> Trial:
@@ -184,7 +206,7 @@ async def _try(rest: Rest, home: str) -> Trial:
         )
     except ApiError as error:
         if isinstance(error, Forbidden) and "webhook" not in str(error):
-            return Trial(unseen=str(error))
+            return Trial(unseen=may_not(error))
         return Trial(refused=str(error))
     except KubeError as error:
         return Trial(unseen=str(error))

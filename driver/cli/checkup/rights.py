@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from driver.cli.checkup.evidence import may_not
 from driver.cli.checkup.finding import Finding, fail, ok, skip, warn
 from driver.cli.checkup.objects import Reviewed, Right
 from driver.kube.errors import Forbidden, NotFound
@@ -53,22 +54,31 @@ CONTROLLER_HOME: Sequence[Right] = (
     *_rights("create", "leases", _LEASES),
 )
 NODE: Sequence[Right] = (
-    *_rights("get", "nodes"),
-    *_rights("get", "resourceclaims", _RESOURCE),
+    *_rights("get list watch", "nodes"),
+    *_rights("get list", "resourceclaims", _RESOURCE),
+    *_rights("patch", "resourceclaims/status", _RESOURCE),
+    *_rights("associated-node:patch", "resourceclaims/driver", _RESOURCE),
     *_rights("list watch create patch delete", "resourceslices", _RESOURCE),
     *_rights("create patch", "events", _EVENTS),
 )
 
 
-async def check(rest: Rest, home: str) -> list[Finding]:
+async def check(rest: Rest, home: str, driver: str) -> list[Finding]:
     """The user's rights, and those of our service accounts where they may be asked for."""
     found = [await _user(rest)]
     for account, rights in (
         (_CONTROLLER, (*CONTROLLER, *_in(home, CONTROLLER_HOME))),
-        (_NODE, NODE),
+        (_NODE, (*_of(driver, NODE),)),
     ):
         found.append(await _account(rest, home, account, rights))
     return found
+
+
+def _of(driver: str, rights: Iterable[Right]) -> Iterator[Right]:
+    """Devices of a claim are written in the name of a driver."""
+    for right in rights:
+        named = right.subresource == "driver"
+        yield msgspec.structs.replace(right, name=driver) if named else right
 
 
 def _in(namespace: str, rights: Iterable[Right]) -> Iterator[Right]:
@@ -95,12 +105,12 @@ async def _account(rest: Rest, home: str, account: str, rights: Sequence[Right])
     except NotFound:
         return skip(check, f"there is no such ServiceAccount in namespace {home}")
     except Forbidden as error:
-        return skip(check, str(error))
+        return skip(check, may_not(error))
     try:
         user = f"system:serviceaccount:{home}:{account}"
         missing = await _missing(rest, rights, "subjectaccessreviews", user)
     except Forbidden as error:
-        return skip(check, str(error), "create subjectaccessreviews is the right to ask")
+        return skip(check, may_not(error))
     if missing:
         return fail(check, f"it may not {_listed(missing)}", "install the chart's RBAC again")
     return ok(check, f"all {len(rights)} that it needs")

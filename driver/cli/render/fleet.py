@@ -161,7 +161,9 @@ def _legend(cards: Sequence[Card], signs: Signs) -> Iterator[str]:
         said.append(f"{signs.closed} tainted: nothing new goes there")
     yield "   ".join(said)
     borders = [f"{signs.gap} another NVLink group", f"{signs.numa} another NUMA node"]
-    yield "   ".join(_drawn(cards, borders))
+    drawn = "   ".join(_drawn(cards, borders))
+    if drawn:
+        yield drawn
     yield (
         "FREE whole cards, of all   LARGEST free cards of one NVLink group (without groups: of the "
         "node)   FRAG part of the free memory that is on cards in use   PENDING pods nominated for "

@@ -40,8 +40,11 @@ def _marked(found: Topology, one: int, other: int) -> str:
 def _use(found: Topology, place: int) -> str:
     card = found.cards[place]
     said = _USES[card.use]
-    if card.use == "shared":
-        said = f"{card.shares} shares, {card.memory_used_mib / MIB_PER_GIB:.1f} GiB"
+    if card.use == "shared" and card.shares == 1 and card.memory_used_mib == card.memory_mib:
+        said = _USES["whole"]
+    elif card.use == "shared":
+        shares = "1 share" if card.shares == 1 else f"{card.shares} shares"
+        said = f"{shares}, {card.memory_used_mib / MIB_PER_GIB:.1f} GiB"
     elif card.mig_in_use:
         said = f"MIG {', '.join(card.mig_in_use)}"
     return f"{said}, tainted" if card.taints else said

@@ -5,6 +5,7 @@ has to be allowed, for whoever reaches it sees names of namespaces, pods and cla
 """
 
 import ipaddress
+import re
 from http import HTTPStatus
 
 from aiohttp import web
@@ -16,6 +17,7 @@ PATH = "/ui"
 # `kubectl port-forward` arrives here.
 LOCAL = "127.0.0.1"
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_PORT = re.compile(r":[0-9]*$")
 _HEADERS = {
     "Cache-Control": "no-cache",
     "X-Content-Type-Options": "nosniff",
@@ -62,7 +64,7 @@ class Ui:
                 "start the controller with --ui\n"
             )
         # A page of the Internet may call itself by a name that leads to 127.0.0.1.
-        if request.host.rpartition(":")[0] not in _LOCAL_NAMES | {""}:
+        if _PORT.sub("", request.host) not in _LOCAL_NAMES:
             raise web.HTTPForbidden(text="ask for it by the name localhost\n")
 
 
