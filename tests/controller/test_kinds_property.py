@@ -48,6 +48,7 @@ ASKS: dict[str, tuple[list[Json], Json]] = {
     "whole": ([request()], {}),
     "share": ([request(mebi=300)], {}),
     "two linked": ([request(count=2)], match(f"{DRIVER}/nvlinkGroup")),
+    "two of one speed": ([request(count=2)], match(f"{DRIVER}/speed")),
     "two apart": (
         [request(count=2)],
         {"constraints": [{"distinctAttribute": f"{DRIVER}/nvlinkGroup"}]},
@@ -247,6 +248,9 @@ ROOTED["attributes"] |= {ROOT: {"string": "pci0"}}
         pytest.param("whole", {}, {"cards": [TAINTED]}, id="taints"),
         pytest.param("whole", {"cards": [DRAWS]}, {"counters": 2}, id="counters"),
         pytest.param("whole", {}, {"slices": 3}, id="pools that are being written"),
+        pytest.param(
+            "two of one speed", {"cards": fast(3, 3)}, {"cards": fast(3, 4)}, id="attributes"
+        ),
         pytest.param(
             "derived, may fail",
             {"cards": fast(3, 3)},
