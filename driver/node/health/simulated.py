@@ -107,10 +107,13 @@ def _reading(index: int, found: list[Fault]) -> Reading:
     kinds = {fault.what for fault in found}
     if "lost" in kinds:
         return Reading(index=index, lost="simulated")
-    is_fatal = any(fault.what == "xid" and fault.number in FATAL for fault in found)
+    # A card with memory errors is one of those that do not tell what they need.
+    recovery = None if "ecc" in kinds else NO_RECOVERY
+    if any(fault.what == "xid" and fault.number in FATAL for fault in found):
+        recovery = "gpu-reset"
     return Reading(
         index=index,
         uncorrected=sum(fault.number for fault in found if fault.what == "ecc"),
         remap_failed="remap" in kinds,
-        recovery="gpu-reset" if is_fatal or "ecc" in kinds else NO_RECOVERY,
+        recovery=recovery,
     )

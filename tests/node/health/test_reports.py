@@ -116,7 +116,8 @@ async def test_unhealthy_cards_are_tainted_until_they_recover(
         await until(lambda: set(tainted(server)) == {"gpu-1", "gpu-2"})
         key = f"{settings.driver}/unhealthy"
         # The card says that it needs a reset, which is worse than the XID.
-        assert tainted(server)["gpu-1"] == [(key, "needs-gpu-reset", effect)]
+        await until(lambda: tainted(server)["gpu-1"] == [(key, "needs-gpu-reset", effect)])
+        assert tainted(server)["gpu-2"] == [(key, "ecc", effect)]
         fault(settings)
         await until(lambda: tainted(server) == {})
 
