@@ -18,6 +18,7 @@ from driver.cli.usage import UsageError, told_by
 from driver.controller.policies import Defaults, resolve
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
+from driver.obs import logging
 
 _OUTPUTS = ("table", "json")
 
@@ -52,6 +53,7 @@ def explain(text: str, place: Place, told: Told, *, output: str) -> None:
     )
     with told_by("--node-policy, --gpu-policy, --scoring-weights"):
         resolve(None, None, {}, None, defaults=rules.defaults, registry=rules.registry)
+    logging.quietly()
     found = asyncio.run(_ask(text, place, rules))
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

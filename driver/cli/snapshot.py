@@ -10,10 +10,12 @@ from driver.cli.live.snapshot import document
 from driver.cli.render import console
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
+from driver.obs import logging
 
 
 def snapshot(*, kubeconfig: str | None, context: str | None, driver: str, redact: bool) -> None:
     """Print the snapshot as JSON; raises `QuadrantError`."""
+    logging.quietly()
     listing = asyncio.run(_list(kubeconfig, context, driver))
     words = console.stderr()
     for warning in listing.unreadable:
