@@ -6,19 +6,17 @@ has made are never touched.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Container, Iterable
 
 import structlog
 from msgspec import structs
 
-from driver.node.errors import HardwareError, StorageError
+from driver.node.errors import HardwareError
 from driver.node.faults import FaultPoint, Reach, pass_by
-from driver.node.files import replace_file
 from driver.node.held import HeldDevice, Partition, PreparedClaim, takes
 from driver.node.mig import MigInstance
 from driver.node.sharing.port import CardControl
+from driver.node.sharing.witness import MadePart, Witness
 
 # Writes the claim as it is now into the checkpoint, durable.
 Note = Callable[[PreparedClaim], Awaitable[None]]
@@ -34,14 +32,10 @@ def made_parts(claim: PreparedClaim, card: str) -> list[HeldDevice]:
 class Parts:
     """Makes and removes parts; the caller holds the card's lock."""
 
-    def __init__(
-        self, control: CardControl, folder: Path, *, boot: str, reach: Reach = pass_by
-    ) -> None:
+    def __init__(self, control: CardControl, witness: Witness, *, reach: Reach = pass_by) -> None:
         self._control = control
-        self._folder = folder
-        self._boot = boot
+        self._witness = witness
         self._reach = reach
-        folder.mkdir(parents=True, exist_ok=True, mode=0o750)
 
     async def make(self, claim: PreparedClaim, card: str, note: Note) -> PreparedClaim:
         """Have all parts of the card there that the claim holds; the claim, with their UUIDs.
@@ -63,43 +57,40 @@ class Parts:
         """Have the card whole; raises `HardwareError` when parts of it are there."""
         await asyncio.to_thread(self._join, card)
 
-    def made(self) -> frozenset[str]:
-        """The UUIDs of the parts that were made here in this boot, and not removed.
+    def clear(self, claims: Iterable[PreparedClaim], card: str | None = None) -> None:
+        """Remove the parts, of one card or of all, that were made here and that no claim has.
 
-        Parts do not survive a reboot; what has such a UUID afterwards is somebody else's.
+        One that cannot be removed, being in use still, stays and is logged.
         """
-        for path in self._folder.iterdir():
-            if _boot_and_card(path)[0] != self._boot:
-                path.unlink(missing_ok=True)
-        return frozenset(path.name for path in self._folder.iterdir())
+        devices = [device for claim in claims for device in claim.devices if device.partition]
+        held = {device.uuid for device in devices}
+        places = {_made_as(_place(device)) for device in devices}
+        for uuid, part in self._witness.parts().items():
+            if uuid not in held and part not in places and card in (None, part.card):
+                self._clear(part.card, uuid)
 
-    def orphans(self, claims: Iterable[PreparedClaim]) -> tuple[tuple[str, str], ...]:
-        """Card and UUID of the parts that were made here and that no claim has any more."""
-        held = {device.uuid for claim in claims for device in claim.devices}
-        gone = sorted(self.made() - held)
-        return tuple((_boot_and_card(self._folder / uuid)[1], uuid) for uuid in gone)
-
-    def clear(self, card: str, uuid: str) -> None:
-        """Remove an orphan; one that is still in use stays, and is logged."""
+    def _clear(self, card: str, uuid: str) -> None:
         try:
             self._control.destroy_instance(card, uuid)
         except HardwareError as error:
             log.warning("partition that no claim has not removed", error=str(error))
             return
-        self._forget(uuid)
+        self._witness.forget(uuid)
         log.info("removed a partition that no claim has", card=card, partition=uuid)
 
     async def _one(
         self, claim: PreparedClaim, device: HeldDevice, there: tuple[MigInstance, ...], note: Note
     ) -> tuple[PreparedClaim, MigInstance]:
-        found = _own(device, there)
+        found = _own(device, there, self._witness.parts())
         if found is None:
             _require_room(device, there)
+        if found is None or not _place(device).begun:
             claim = _with(claim, device, uuid="")
             await note(claim)
             self._reach(FaultPoint.PART_BEGUN)
+        if found is None:
             found = await asyncio.to_thread(self._create, device)
-        await asyncio.to_thread(self._witness, device.card(), found.uuid)
+        await asyncio.to_thread(self._witness.note, device.card(), found)
         return _with(claim, device, uuid=found.uuid), found
 
     def _ready(self, card: str) -> tuple[MigInstance, ...]:
@@ -113,25 +104,17 @@ class Parts:
         self._reach(FaultPoint.PART_MADE)
         return made
 
-    def _witness(self, card: str, uuid: str) -> None:
-        path, content = self._folder / uuid, f"{self._boot} {card}".encode()
-        try:
-            if not path.exists() or path.read_bytes() != content:
-                replace_file(path, content)
-        except OSError as error:
-            raise StorageError(f"{path} cannot be written: {error}") from error
-
     def _remove(self, device: HeldDevice) -> None:
         place = _place(device)
         if not place.begun or not self._control.mig_enabled(place.parent):
             return
-        found = _own(device, self._control.instances(place.parent))
+        found = _own(device, self._control.instances(place.parent), ())
         if found is not None:
             self._control.destroy_instance(place.parent, found.uuid)
             self._reach(FaultPoint.PART_REMOVED)
         # It may have gone just before a crash.
         if uuid := found.uuid if found is not None else device.uuid:
-            self._forget(uuid)
+            self._witness.forget(uuid)
 
     def _join(self, card: str) -> None:
         if not self._control.mig_enabled(card):
@@ -145,14 +128,9 @@ class Parts:
             )
         self._control.set_mig(card, enabled=False)
 
-    def _forget(self, uuid: str) -> None:
-        with suppress(OSError):
-            (self._folder / uuid).unlink(missing_ok=True)
 
-
-def _boot_and_card(path: Path) -> tuple[str, str]:
-    boot, _, card = path.read_text().partition(" ")
-    return boot, card
+def _made_as(place: Partition) -> MadePart:
+    return MadePart(place.parent, place.profile, place.start)
 
 
 def _place(device: HeldDevice) -> Partition:
@@ -161,12 +139,19 @@ def _place(device: HeldDevice) -> Partition:
     return device.partition
 
 
-def _own(device: HeldDevice, there: Iterable[MigInstance]) -> MigInstance | None:
-    """The part that was made for this device, also when its UUID could not be written down."""
+def _own(
+    device: HeldDevice, there: Iterable[MigInstance], made: Container[str]
+) -> MigInstance | None:
+    """The part that was made for this device.
+
+    Its UUID may not have been written down, and all that was known of its claim may be lost: then
+    what was made here in this very place is what it had.
+    """
     place = _place(device)
     for one in there:
-        same_place = (one.profile, one.start) == (place.profile, place.start)
-        if place.begun and same_place and device.uuid in ("", one.uuid):
+        if (one.profile, one.start) != (place.profile, place.start):
+            continue
+        if device.uuid in ("", one.uuid) if place.begun else one.uuid in made:
             return one
     return None
 

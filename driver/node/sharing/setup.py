@@ -21,6 +21,7 @@ from driver.node.sharing.locks import CardLocks
 from driver.node.sharing.parts import Parts, made_parts
 from driver.node.sharing.port import CardControl
 from driver.node.sharing.rules import daemon_cards, slices_time
+from driver.node.sharing.witness import Witness
 from driver.node.store import ClaimStore
 
 log = structlog.get_logger(__name__)
@@ -44,7 +45,8 @@ class CardSetup:
         self._boot = boot
         self._daemons = daemons
         self._locks = CardLocks(folder / "cards")
-        self._parts = Parts(control, folder / "mig", boot=boot, reach=reach)
+        self._witness = Witness(folder / "mig", boot=boot)
+        self._parts = Parts(control, self._witness, reach=reach)
         self._limits = folder / "hami"
         # Claims that are set back and still in the checkpoint: they need nothing any more.
         self._leaving: set[str] = set()
@@ -52,19 +54,19 @@ class CardSetup:
     def recover(self) -> tuple[list[PreparedClaim], frozenset[str]]:
         """Take away what no claim has any more; blocking, before anything is prepared.
 
-        Beside another instance nothing is taken away: it may just be making it. Returns the claims
-        of this boot, and the UUIDs of the parts that were made here, those that are gone now
-        included. What cannot be taken away is logged; it is no reason not to serve the node.
+        Beside another instance nothing is taken away, as it may just be making it, nor while the
+        checkpoint does not know all claims: the next start does it. Returns the claims of this
+        boot, and the UUIDs of the parts that were made here, those that are gone now included. What
+        cannot be taken away is logged; it is no reason not to serve the node.
         """
         held: list[PreparedClaim] = []
         self._store.locked(lambda book: _collect(book, self._boot, held))
-        ours = self._parts.made() | {d.uuid for claim in held for d in claim.devices}
-        if self._store.alone:
+        ours = {*self._witness.parts(), *(d.uuid for claim in held for d in claim.devices)}
+        if self._store.alone and not self._store.is_lost():
             self._daemons.sweep(held)
-            for card, part in self._parts.orphans(held):
-                self._parts.clear(card, part)
+            self._parts.clear(held)
             limiter.sweep(self._limits, [claim.uid for claim in held])
-        return held, ours
+        return held, frozenset(ours)
 
     async def set_up(self, claim: PreparedClaim) -> PreparedClaim:
         """Have the cards as the claim needs them; the claim, with what was made for it.
@@ -100,9 +102,13 @@ class CardSetup:
                 await self._set_back(claim, card)
 
     async def _set_up(self, claim: PreparedClaim, card: str) -> PreparedClaim:
-        if any(d.can_be_cut and d.card() == card for d in takes(claim)):
+        whole = any(d.can_be_cut and d.card() == card for d in takes(claim))
+        if whole or made_parts(claim, card):
+            others = [*await self._others(claim.uid), claim]
+            await asyncio.to_thread(self._parts.clear, others, card)
+        if whole:
             await self._parts.join(card)
-        if made_parts(claim, card):
+        elif made_parts(claim, card):
             claim = await self._parts.make(claim, card, self._note)
         interval = slices_time(claim, card)
         if interval is not None:

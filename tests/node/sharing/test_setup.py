@@ -8,6 +8,8 @@ import pytest
 
 from driver.model.gpuconfig import Interval
 from driver.model.resourceclaim import ResourceClaim
+from driver.node.checkpoint import put
+from driver.node.claims import entry
 from driver.node.errors import ClaimRefusedError, HardwareError
 from driver.node.mig import MigInstance
 from driver.node.sharing.simulated import SimulatedControl
@@ -113,16 +115,43 @@ async def test_a_part_that_somebody_has_removed_is_made_again(tmp_path: Path) ->
     node.stop()
 
 
-async def test_parts_whose_claims_are_forgotten_are_removed_at_the_start(tmp_path: Path) -> None:
-    """Checkpoint and CDI files are lost: what was made here is known all the same."""
-    node = Machine(tmp_path, PARTS).start()
+async def forgotten(folder: Path) -> Machine:
+    """Two parts are there whose claims nothing knows: checkpoint and CDI files are lost."""
+    node = Machine(folder, PARTS).start()
     await node.prepare(ref(0))
     await node.prepare(ref(1))
     node.stop()
     for path in (node.journal, *node.cdi.iterdir()):
         path.unlink()
+    return node.start()
+
+
+async def test_parts_are_left_until_it_is_known_whose_they_are(tmp_path: Path) -> None:
+    """The API says which claims there are; then what was made here and nobody has is removed."""
+    node = await forgotten(tmp_path)
+    assert there(node) == [("1g.4gb", 0), ("2g.8gb", 2)]
+    # As `driver.node.adopt` enters what the API knows.
+    found = entry(ref(0), PARTS[0], node.facts())
+    node.store.locked(lambda _book: put(found))
+    node.store.settle()
+    node.stop()
+    node.start()
+    assert there(node) == [("1g.4gb", 0)]
+    await node.unprepare(ref(0))
+    node.stop()
     node.start()
     assert there(node) == []
+    node.stop()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+async def test_what_nobody_has_is_not_in_the_way(tmp_path: Path, number: int) -> None:
+    """Neither of a claim that wants the same part, nor of one that wants the card whole."""
+    node = await forgotten(tmp_path)
+    await node.prepare(ref(number))
+    await node.unprepare(ref(number))
+    assert there(node) == []
+    assert list((tmp_path / "mig").iterdir()) == []
     node.stop()
 
 
