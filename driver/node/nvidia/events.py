@@ -51,12 +51,13 @@ class NvmlHealth:
             event = pynvml.nvmlEventSetWait_v2(self._events, int(seconds * 1000))
         except pynvml.NVMLError_Timeout:
             return None
-        except pynvml.NVMLError_GpuIsLost:
-            # NVML goes on saying so at once while the card is away.
+        except _FATAL as error:
+            raise SourceFailedError(f"NVML delivers no events: {error}") from error
+        except pynvml.NVMLError:
+            # Such as GpuIsLost, which NVML goes on saying at once while a card is away. Looking
+            # tells which card it is.
             time.sleep(seconds)
             return ()
-        except pynvml.NVMLError as error:
-            raise SourceFailedError(f"NVML delivers no events: {error}") from error
         index = self._indexes.get(_address(event.device))
         if event.eventType != pynvml.nvmlEventTypeXidCriticalError or index is None:
             return ()

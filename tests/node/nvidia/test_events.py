@@ -100,6 +100,16 @@ def test_a_card_that_is_lost_and_comes_back(
     assert source.wait(1) == (Xid(index=1, number=48),)
 
 
+@pytest.mark.parametrize("code", [fake.LOST, 999])
+def test_events_that_fail_do_not_keep_from_looking(
+    machine: fake.FakeMachine, source: HealthSource, code: int
+) -> None:
+    """One card that is lost makes NVML fail for all of them."""
+    (machine.state / "errors").write_text(f"nvmlEventSetWait_v2 {code}\n")
+    assert source.wait(0.01) == ()
+    assert [reading.lost for reading in source.read()] == [None] * 4
+
+
 def test_a_card_that_was_lost_at_discovery(boot: Boot, tmp_path: Path) -> None:
     """It has no UUID then; the source asks for it all the same."""
     boot("broken")
