@@ -130,7 +130,7 @@ def worlds(draw: DrawFn) -> World:
         name = DeviceId(DRIVER, "node-1", one.made.name)
         use[name] = DeviceUse(exclusive=True)
         # Shares may be left on a card from the time when it was shareable.
-        if one.made.allow_multiple_allocations or not draw(st.integers(0, 3)):
+        if one.made.allow_multiple_allocations or draw(st.booleans()):
             use[name] = DeviceUse(shares=frozenset("s"), consumed={MEMORY: whole(1)})
     claims = [draw(_claim(f"claim-{index}")) for index in range(draw(st.integers(1, 2)))]
     return World(devices, use, claims)
