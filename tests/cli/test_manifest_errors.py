@@ -74,7 +74,7 @@ CASES = [
     ),
     (
         f"{{{INVENTORY}, nodes: [{{name: a, gpu: 1xT4}}]}}",
-        r"nodes\[0\].gpu: is not known; expected one of name, gpus, shareable, labels",
+        r"nodes\[0\].gpu: is not known; expected one of name, gpus, shareable, mig, labels",
     ),
     (
         f"{{{INVENTORY}, nodes: [{{name: a, memory: 12Q}}]}}",
