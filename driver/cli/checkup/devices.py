@@ -69,10 +69,13 @@ def _problem(
 ) -> Finding | None:
     name = slices[0].spec.node_name or ""
     node = nodes.get(name)
+    if not name:
+        # Not for one node; whether it is whole depends on who looks.
+        return None
     if node is None:
         return warn(
             _SLICES,
-            f"pool {pool_id.pool} is for node {name or '(none)'}, which does not exist",
+            f"pool {pool_id.pool} is for node {name}, which does not exist",
             "delete its slices: kubectl delete resourceslices --field-selector "
             f"spec.nodeName={name},spec.driver={evidence.driver}",
         )
@@ -170,7 +173,8 @@ def _rivals(evidence: Evidence) -> Iterator[Finding]:
         if one.spec.extended_resource_name and extended.is_ours(one, evidence.driver)
     } | {"nvidia.com/gpu"}
     ours = {part[0].spec.node_name for part in _by_pool(evidence).values()}
-    both, elsewhere = [], []
+    both: list[str] = []
+    elsewhere: list[str] = []
     for node in evidence.nodes.items:
         for resource in sorted(resources):
             amount = node.status.allocatable.get(resource)

@@ -5,8 +5,7 @@ Nothing is written; one pod is created in a dry run, which the API server does n
 
 import asyncio
 import re
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -165,7 +164,10 @@ class _Tolerant:
             path = f"{head}/namespaces/{of}/{resource}"
         if field:
             return await self._by_field(path, kind, field)
-        return await _or_word(lambda: Reader(self._rest).all(path, kind, label_selector=label))
+        try:
+            return Seen(await Reader(self._rest).all(path, kind, label_selector=label))
+        except (ForbiddenError, NotFound) as error:
+            return Seen(unseen=may_not(error))
 
     async def some(self, path: str, kind: type[T], wanted: tuple[str, ...]) -> Seen[T]:
         """Those of these names that exist: the right to get single ones is enough."""
@@ -186,13 +188,6 @@ class _Tolerant:
             return Seen(tuple(decode(kind, one) for one in raw))
         except (Forbidden, NotFound) as error:
             return Seen(unseen=may_not(error))
-
-
-async def _or_word(read: Callable[[], Any]) -> Any:
-    try:
-        return Seen(await read())
-    except (ForbiddenError, NotFound) as error:
-        return Seen(unseen=may_not(error))
 
 
 async def _try(rest: Rest, home: str) -> Trial:

@@ -132,7 +132,12 @@ def _in_use(card: Card) -> bool:
 
 def nominated(pods: Iterable[Pod]) -> Counter[str]:
     """How many pods wait for the scheduler with a nomination, by node."""
-    return Counter(pod.status.nominated_node_name for pod in pods if _waits(pod) == "nominated")
+    return Counter(filter(None, map(nomination, pods)))
+
+
+def nomination(pod: Pod) -> str:
+    """The node for which a pod waits with a nomination; empty when it does not."""
+    return pod.status.nominated_node_name if _waits(pod) == "nominated" else ""
 
 
 def largest(found: Iterable[Card]) -> int:

@@ -145,7 +145,7 @@ def _parts(item: Any) -> tuple[Node, ...]:
 def nodes(text: str) -> Iterator[Node]:
     """Each document of a text that is not empty."""
     for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
-        if node is not None and not (isinstance(node, ScalarNode) and not node.value):
+        if node.tag != "tag:yaml.org,2002:null":
             yield node
 
 

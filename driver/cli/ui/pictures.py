@@ -8,6 +8,7 @@ have been overtaken in part while it was made.
 import asyncio
 import gzip
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
@@ -132,7 +133,10 @@ class _Parts:
         for claim in state.claims:
             enter(held, claim)
             await self._steps.pause()
-        awaited = nodes.nominated(state.pods)
+        awaited: Counter[str] = Counter()
+        for pod in state.pods:
+            awaited[nodes.nomination(pod)] += 1
+            await self._steps.pause()
         comma = b""
         for name in sorted(state.nodes):
             node = state.nodes.get(name)
