@@ -115,7 +115,11 @@ class Controller:
         self._templates = Templates(rest, _now)
         self._held = HeldDevices(rest, served.taint_rules, self._cluster.ledger)
         self._placement = Placement(
-            self._cluster, Planner(self._cluster), writer=RestPodWriter(rest), tells=self._events
+            self._cluster,
+            Planner(self._cluster),
+            writer=RestPodWriter(rest),
+            tells=self._events,
+            metrics=self._metrics,
         )
         self._watches = Watches(
             rest,
@@ -210,6 +214,7 @@ class Controller:
             templates=self._templates,
             held=self._held,
             clock=time.monotonic,
+            on_reclaimed=self._metrics.reclaimed.inc,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._placement.run())

@@ -7,7 +7,9 @@ business.
 """
 
 import asyncio
+import datetime as dt
 import random
+import time
 from collections.abc import Coroutine
 from typing import Never
 
@@ -25,6 +27,8 @@ from driver.model import names
 from driver.model.core import Pod
 from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
+from driver.obs import tracing
+from driver.obs.metrics import ControllerMetrics
 
 _log = structlog.get_logger(__name__)
 # How much work is done in one go (see `Verdicts.refresh`), one to three milliseconds; afterwards
@@ -55,6 +59,7 @@ class Gates:
         *,
         writer: PodWriter,
         tells: Tells,
+        metrics: ControllerMetrics,
         pace: Pace | None = None,
         clock: Clock | None = None,
         jitter: Random = random.random,
@@ -63,6 +68,7 @@ class Gates:
         self._planner = planner
         self._writer = writer
         self._tells = tells
+        self._metrics = metrics
         self._pace = pace or Pace()
         self._clock = clock or SystemClock()
         self._jitter = jitter
@@ -130,7 +136,8 @@ class Gates:
         if pod is None or not gated(pod):
             return None
         self._planner.withdraw(uid)
-        plan = await plan_in_steps(self._planner, pod, self._clock)
+        with self._metrics.plans.time():
+            plan = await plan_in_steps(self._planner, pod, self._clock)
         if uid not in self._cluster.pods:
             # It went meanwhile: nobody would take back what is expected for it.
             return None
@@ -178,12 +185,33 @@ class Gates:
         if latest is not None and gated(latest):
             self._lifted.add(uid)
         tell(self._tells, pod, plan)
+        self._count(pod, plan)
+
+    def _count(self, pod: Pod, plan: Plan) -> None:
+        created = created_at(pod)
+        with tracing.span("place", pod.metadata.uid, began=created) as span:
+            span.say(node=plan.node or "", why=plan.why)
+        self._metrics.placements.labels(_result(plan)).inc()
+        if created is not None:
+            self._metrics.waits.observe(max(0.0, time.time() - created))
 
 
 def gated(pod: Pod) -> bool:
     """Whether the pod waits for us."""
     ours = any(gate.name == names.PLACEMENT_GATE for gate in pod.spec.scheduling_gates)
     return ours and pod.metadata.deletion_timestamp is None and not pod.finished
+
+
+def created_at(pod: Pod) -> float | None:
+    """When the pod was created, in seconds since 1970; None where it does not say."""
+    text = pod.metadata.creation_timestamp
+    return dt.datetime.fromisoformat(text).timestamp() if text else None
+
+
+def _result(plan: Plan) -> str:
+    if plan.node is not None:
+        return "nominated"
+    return "fits-nowhere" if plan.fits_nowhere else "left-to-scheduler"
 
 
 async def plan_in_steps(planner: Planner, pod: Pod, clock: Clock) -> Plan:

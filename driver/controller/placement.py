@@ -15,6 +15,7 @@ from driver.controller.telling import Tells
 from driver.kube.backoff import Clock
 from driver.model.core import Pod
 from driver.model.resourceclaim import ResourceClaim
+from driver.obs.metrics import ControllerMetrics
 
 
 class Placement:
@@ -31,9 +32,12 @@ class Placement:
         *,
         writer: PodWriter,
         tells: Tells,
+        metrics: ControllerMetrics,
         clock: Clock | None = None,
     ) -> None:
-        self._gates = Gates(cluster, planner, writer=writer, tells=tells, clock=clock)
+        self._gates = Gates(
+            cluster, planner, writer=writer, tells=tells, metrics=metrics, clock=clock
+        )
         self._revision = Revision(cluster, planner, writer=writer, tells=tells, clock=clock)
 
     def pod_changed(self, pod: Pod) -> None:

@@ -27,7 +27,10 @@ SELDOM_S = 120.0
 
 
 class Tending:
-    """The recurring duties of the leader; `clock` gives monotonic seconds."""
+    """The recurring duties of the leader; `clock` gives monotonic seconds.
+
+    `on_reclaimed` is told of every allocation that was taken away because nobody used it.
+    """
 
     def __init__(
         self,
@@ -37,12 +40,14 @@ class Tending:
         templates: Templates,
         held: HeldDevices,
         clock: Callable[[], float],
+        on_reclaimed: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._claims = claims
         self._templates = templates
         self._held = held
         self._clock = clock
+        self._on_reclaimed = on_reclaimed
         self._reaper = Reaper()
 
     async def run(self) -> Never:
@@ -69,6 +74,7 @@ class Tending:
         if await self._claims.deallocate(claim):
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             _log.info("unused allocation taken away", claim=key)
+            self._on_reclaimed()
 
     async def _seldom(self) -> None:
         uids = {ClaimUid(claim.metadata.uid) for claim in self._cluster.claims.values()}

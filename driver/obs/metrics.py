@@ -58,7 +58,7 @@ class ControllerMetrics:
         )
         self.plans = Histogram(
             "quadrant_placement_decision_seconds",
-            "Time of one search for the best node, work done ahead left out.",
+            "Time to find the best node for a pod, the turns of others in between included.",
             registry=registry,
             buckets=_DECISIONS,
         )

@@ -34,14 +34,13 @@ class _Tracing:
         self._api = api
         self._tracer = tracer
 
-    def start(self, name: str, pod_uid: str, began: float | None) -> Any:
-        """A span in the pod's trace, `began` in seconds since 1970; None: now."""
+    def start(self, name: str, trace: uuid.UUID, began: float | None) -> Any:
+        """A span in this trace, `began` in seconds since 1970; None: now."""
         start = None if began is None else int(began * _NANO)
-        return self._tracer.start_span(name, context=self._of(pod_uid), start_time=start)
+        return self._tracer.start_span(name, context=self._of(trace.int), start_time=start)
 
-    def _of(self, pod_uid: str) -> Any:
-        """The trace of a pod: as if a span of that ID, that nobody sends, were its root."""
-        identifier = uuid.UUID(pod_uid).int
+    def _of(self, identifier: int) -> Any:
+        """The trace: as if a span of its ID, that nobody sends, were its root."""
         context = self._api.SpanContext(
             trace_id=identifier,
             span_id=identifier & _HALF or 1,
@@ -113,12 +112,14 @@ def span(
 ) -> Iterator[Span]:
     """A span in the trace of a pod, for as long as the block; from `began` on, if that is given.
 
-    What the block raises is noted on it. Without a pod there is no trace, and no span.
+    What the block raises is noted on it. Without a pod there is no trace, and no span; nor where
+    its UID is none of the API server's.
     """
-    if _tracing is None or not pod_uid:
+    trace = _trace(pod_uid) if _tracing is not None else None
+    if _tracing is None or trace is None:
         yield _NOBODY
         return
-    inner = _tracing.start(name, pod_uid, began)
+    inner = _tracing.start(name, trace, began)
     made = Span(inner)
     made.say(**attributes)
     try:
@@ -128,3 +129,10 @@ def span(
         raise
     finally:
         inner.end()
+
+
+def _trace(pod_uid: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(pod_uid)
+    except ValueError:
+        return None

@@ -122,7 +122,10 @@ def _hook(made: Stage, rest: Rest) -> CommitHook:
     """The hook as `driver.cli.control` wires it, with the right to answer, on the stage's clock."""
     cluster = made.cluster
     events = Recorder(rest, controller="bench", instance="bench")
-    placement = Placement(cluster, Planner(cluster), writer=RestPodWriter(rest), tells=events)
+    metrics = ControllerMetrics(CollectorRegistry())
+    placement = Placement(
+        cluster, Planner(cluster), writer=RestPodWriter(rest), tells=events, metrics=metrics
+    )
     term = Term()
     term.renewed(float("inf"))
     term.begin(after=0.0)
@@ -132,7 +135,7 @@ def _hook(made: Stage, rest: Rest) -> CommitHook:
         claims=ClaimWriter(rest),
         strangers=Strangers(rest, cluster, clock=lambda: made.now),
         aftermath=Aftermath(cluster, placement, HeldDevices(rest, None, cluster.ledger), events),
-        metrics=ControllerMetrics(CollectorRegistry()),
+        metrics=metrics,
         clock=lambda: made.now,
     )
 

@@ -37,7 +37,7 @@ async def test_cards_are_told_by_model_and_state(monkeypatch: Any) -> None:
     taken = proposed(claim("c", request(mebi=400)), picked("gpu-0", mebi=400))
     at.put_claim(convert(ResourceClaim, taken), NOW)
     async with asyncio.timeout(5):
-        while not read("quadrant_gpus", model="T4", state="committed"):
+        while not read("quadrant_gpus", model="T4", state="committed"):  # noqa: ASYNC110 # as scrapes
             await asyncio.sleep(0)
     counting.cancel()
     assert read("quadrant_gpus", model="T4", state="physical") == 4

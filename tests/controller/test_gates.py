@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from driver.controller.cluster import Cluster
 from driver.controller.gates import Gates, Pace
@@ -16,6 +17,7 @@ from driver.kube.rest import ONCE, Rest
 from driver.model import names
 from driver.model.api import ObjectMeta
 from driver.model.core import Pod
+from driver.obs.metrics import ControllerMetrics
 from driver.wire.decode import convert
 from tests.controller.commits import cluster, gpu, request
 from tests.controller.placements import add_claim
@@ -46,8 +48,17 @@ class Told:
 class World:
     """A cluster's state, the API server with its pods, and the placement between them."""
 
-    def __init__(self, server: ApiServer, placement: Gates, at: Cluster, told: Told) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        placement: Gates,
+        at: Cluster,
+        *,
+        told: Told,
+        metrics: CollectorRegistry,
+    ) -> None:
         self.server = server
+        self.metrics = metrics
         self.placement = placement
         self.at = at
         self.told = told
@@ -130,18 +141,19 @@ def gates(pod: Json) -> list[str]:
 @asynccontextmanager
 async def placing(at: Cluster, *, writes: int = 16) -> AsyncIterator[World]:
     """Placement at work on this cluster."""
-    clock, told = FakeClock(), Told()
+    clock, told, metrics = FakeClock(), Told(), CollectorRegistry()
     async with ApiServer() as server, server.session() as session:
         placement = Gates(
             at,
             Planner(at),
             writer=RestPodWriter(Rest(session, policy=ONCE, clock=clock)),
             tells=told,
+            metrics=ControllerMetrics(metrics),
             pace=Pace(writes=writes),
             clock=clock,
             jitter=lambda: 1.0,
         )
-        world = World(server, placement, at, told)
+        world = World(server, placement, at, told=told, metrics=metrics)
         async with running(placement):
             yield world
 
@@ -188,6 +200,23 @@ async def test_each_decision_counts_with_the_ones_before_it() -> None:
         assert [world.node_of(name) for name in "pqrs"] == ["a", "b", "c", None]
         await until(lambda: len(world.told.stories) == 4)
         assert ("s", "NoNodeFits") in {story[:2] for story in world.told.stories}
+
+
+async def test_what_came_of_it_is_counted() -> None:
+    """By result; with the time since the pod was created, and that of the decision."""
+    async with placing(three()) as world:
+        for name in "pqrs":
+            world.create(name)
+        await world.ungated(*"pqrs")
+        await until(lambda: len(world.told.stories) == 4)
+
+        def counted(name: str, **labels: str) -> float | None:
+            return world.metrics.get_sample_value(name, labels)
+
+        assert counted("quadrant_placements_total", result="nominated") == 3
+        assert counted("quadrant_placements_total", result="fits-nowhere") == 1
+        assert counted("quadrant_placement_wait_seconds_count") == 4
+        assert (counted("quadrant_placement_decision_seconds_count") or 0) >= 4
 
 
 async def test_the_gates_of_others_stay() -> None:

@@ -211,6 +211,7 @@ async def test_one_answer_that_cannot_be_settled_holds_up_no_other(
         templates=Templates(rest, lambda: datetime.now(UTC)),
         held=HeldDevices(rest, None, at.ledger),
         clock=lambda: 50.0,
+        on_reclaimed=lambda: None,
     )
     running = asyncio.create_task(tending.run())
     await until(lambda: at.ledger.outstanding() == 1)

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow
@@ -14,6 +15,7 @@ from driver.kube.events import Subject
 from driver.kube.rest import Rest
 from driver.model.core import Pod
 from driver.model.resourceclaim import ResourceClaim
+from driver.obs.metrics import ControllerMetrics
 from driver.wire.decode import convert
 from driver.wire.encode import builtins
 from tests.controller.commits import CLASS, cluster, commit, gpu, proposed, request
@@ -120,7 +122,10 @@ async def at_work(at: Cluster, story: object) -> None:
     """Run placement for as long as the story takes."""
     async with ApiServer() as server, server.session() as session:
         writer = RestPodWriter(Rest(session))
-        placement = Placement(at, Planner(at), writer=writer, tells=Silent(), clock=FakeClock())
+        metrics = ControllerMetrics(CollectorRegistry())
+        placement = Placement(
+            at, Planner(at), writer=writer, tells=Silent(), metrics=metrics, clock=FakeClock()
+        )
         task = asyncio.create_task(placement.run())
         try:
             await story(World(server, at, placement))  # type: ignore[operator]

@@ -55,9 +55,10 @@ def test_what_is_raised_is_noted_and_goes_on(exported: InMemorySpanExporter) -> 
     assert [event.name for event in found.events] == ["exception"]
 
 
-def test_without_a_pod_there_is_no_span(exported: InMemorySpanExporter) -> None:
-    """A claim that nobody owns belongs to no trace."""
-    with tracing.span("commit", ""):
+@pytest.mark.parametrize("uid", ["", "no UUID at all"])
+def test_without_a_pod_there_is_no_span(exported: InMemorySpanExporter, uid: str) -> None:
+    """A claim that nobody owns belongs to no trace; an odd UID ends nobody's work."""
+    with tracing.span("commit", uid):
         pass
     assert exported.get_finished_spans() == ()
 
