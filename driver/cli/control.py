@@ -47,7 +47,7 @@ from driver.controller.takeover import take_over
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
 from driver.controller.term import Term
-from driver.controller.warming import keep_warm, warm_up
+from driver.controller.warming import collect_seldom, keep_warm, warm_up
 from driver.controller.watches import Watches
 from driver.kube.discovery import Served, discover
 from driver.kube.election import Election
@@ -156,6 +156,7 @@ class Controller:
 
     async def run(self) -> None:
         """Watch, serve, stand for election; until a signal, or until a part fails."""
+        collect_seldom()
         stop = _stop_signal()
         health_server = await self._serve_health()
         try:

@@ -12,7 +12,7 @@ from itertools import product
 
 import msgspec
 
-from driver.controller.warming import warm_up
+from driver.controller.warming import collect_seldom, warm_up
 from hack.benchmarks.figures import Figure, Section, spread
 from hack.benchmarks.fleet import Fleet
 from hack.benchmarks.stage import Stage
@@ -70,6 +70,7 @@ def measure(*, nodes: int, decisions: int, seed: int) -> Section:
 
 def ready(fleet: Fleet, level: float, seed: int, policy: str = POLICIES[0]) -> Stage:
     """A cluster as full as that, as ready as the controller makes its own before it serves."""
+    collect_seldom()
     made = Stage(fleet, level=level, policy=policy, seed=seed)
     asyncio.run(warm_up(made.cluster))
     return made

@@ -8,7 +8,7 @@ import pytest
 from driver.allocator import pools
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow
-from driver.controller.warming import keep_warm, warm, warm_up
+from driver.controller.warming import collect_seldom, keep_warm, warm, warm_up
 from driver.model.deviceclass import DeviceClass
 from driver.selector.device import SelectorDevice
 from driver.selector.judge import judge_of
@@ -89,3 +89,14 @@ async def test_before_and_after_the_start(two_nodes: Cluster) -> None:
         await asyncio.sleep(0)
     following.cancel()
     gc.unfreeze()
+
+
+def test_the_collector_looks_seldom_and_still_looks() -> None:
+    """Fifty thousand new objects between two looks; nothing is switched off."""
+    before = gc.get_threshold()
+    try:
+        collect_seldom()
+        assert gc.get_threshold() == (50_000, *before[1:])
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*before)
