@@ -103,6 +103,16 @@ async def test_mig_is_one_card(live: LiveCluster) -> None:
     assert "0:1g.10gb" in claims
 
 
+async def test_who_only_looks_holds_nothing(live: LiveCluster) -> None:
+    """Admin access uses nothing of a card; the claim shows the card all the same."""
+    live.node("a", [card(0)])
+    live.claim("monitor", picked("gpu-0") | {"adminAccess": True})
+    found = json.loads((await live.run("matrix", "-o", "json")).stdout)
+    assert (found["nodes"][0]["cards"][0]["use"], found["total"]["free"]) == ("free", 1)
+    (claim,) = json.loads((await live.run("claims", "-o", "json")).stdout)["claims"]
+    assert [(one["device"], one["adminAccess"]) for one in claim["devices"]] == [("gpu-0", True)]
+
+
 async def test_many_equal_nodes_are_folded_except_when_wide(live: LiveCluster) -> None:
     """Above forty nodes those that look the same are one row; wide shows each."""
     for number in range(41):

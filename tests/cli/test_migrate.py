@@ -65,6 +65,7 @@ spec:
   containers:
   - {name: main, resources: {limits: {nvidia.com/gpu: 1}}}
 """
+SERVICE = "apiVersion: v1\nkind: Service  # as it is\nmetadata:   {name: s}\n"
 RULES = Rules(release=release("1.37"), registry=BUILT_IN, device_class="gpu.quadrant.dev")
 
 
@@ -212,10 +213,9 @@ def test_lists_and_json(quadrant: Quadrant, tmp_path: Path) -> None:
 
 def test_objects_of_other_kinds_stay(quadrant: Quadrant, file: File) -> None:
     """A file of many documents keeps those that ask for nothing, to the last character."""
-    service = "apiVersion: v1\nkind: Service  # as it is\nmetadata:   {name: s}\n"
-    text = migrated(quadrant, file(f"{service}---\n{POD}---\n{service}"))
-    assert text.startswith(f"{service}---\n")
-    assert text.endswith(f"---\n{service}")
+    text = migrated(quadrant, file(f"{SERVICE}---\n{POD}---\n{SERVICE}"))
+    assert text.startswith(f"{SERVICE}---\n")
+    assert text.endswith(f"---\n{SERVICE}")
 
 
 def test_anchors_are_written_anew(file: File) -> None:
@@ -324,6 +324,36 @@ def test_annotations_in_the_wrong_place(file: File) -> None:
     )
     done = invoke(["migrate", "-f", str(file(text))])
     assert "belongs to spec.template.metadata.annotations" in " ".join(done.stderr.split())
+
+
+def test_a_block_of_text_at_the_end_stays(file: File) -> None:
+    """What is added comes behind its last line, and before what follows."""
+    text = POD.replace("  - {name: main, resources: {limits: {nvidia.com/gpu: 1}}}\n", "").rstrip()
+    text += """
+  - name: main
+    resources:
+      limits:
+        nvidia.com/gpu: 1
+    command:
+    - sh
+    - |
+      # not a comment
+      echo done
+  # a comment of the pod's
+  restartPolicy: Never
+"""
+    done = invoke(["migrate", "-f", str(file(text)), "-o", "yaml"])
+    assert done.stderr == ""
+    _, pod = documents(done.stdout)
+    assert pod["spec"]["containers"][0]["command"][1] == "# not a comment\necho done\n"
+    assert "  # a comment of the pod's\n  restartPolicy: Never\n" in done.stdout
+    last = "      echo done\n"
+    moved = text.replace("  # a comment of the pod's\n  restartPolicy: Never\n", "")
+    assert moved.endswith(last)
+    done = invoke(["migrate", "-f", str(file(moved + "---\n" + SERVICE)), "-o", "yaml"])
+    assert done.stderr == ""
+    assert f"{last}  resourceClaims:\n" in done.stdout
+    assert done.stdout.endswith(f"---\n{SERVICE}")
 
 
 @pytest.mark.parametrize("text", ["{{ .Values.x }}: 1: 2\n", "- 1\n", "just words\n"])

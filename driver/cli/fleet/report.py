@@ -115,7 +115,11 @@ class Given(
     _Reported,
     frozen=True,
     kw_only=True,
-    rename={"memory_mib": "memoryMiB", "share_id": "shareID"},
+    rename={
+        "memory_mib": "memoryMiB",
+        "share_id": "shareID",
+        "admin_access": "adminAccess",
+    },
 ):
     """One device of a claim; of a share, what of memory and cores (percent) it is."""
 
