@@ -2,7 +2,9 @@
 
 import msgspec
 import pytest
+import yaml
 
+from driver.cli.checkup import rights
 from driver.cli.checkup.finding import Checkup, Finding
 from driver.cli.fleet import report
 from driver.cli.fleet.topology import Topology
@@ -28,3 +30,17 @@ def test_the_json_is_described(kind: type[msgspec.Struct]) -> None:
         assert "_" not in name
         if name not in ("apiVersion", "kind"):
             assert f"`{name}" in text, name
+
+
+def test_the_role_for_readers_is_what_doctor_asks_for() -> None:
+    """Who is given the role in the page is told by doctor that nothing is missing."""
+    text = reference.FILE.read_text("utf-8")
+    role = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    given = {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert given == {(one.verb, one.group, one.resource) for one in rights.USER}
