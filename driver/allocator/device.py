@@ -23,6 +23,8 @@ from driver.selector.judge import Judgement, Subject, judge_of
 
 # Users ask for few different amounts; who asks for very many pays for each of them.
 _KEPT_REQUESTS = 64
+# What requests take of a device, by the request; None where it cannot serve it.
+Portions = dict[tuple[object, ...], Portion | None]
 
 
 class PooledDevice:
@@ -35,18 +37,26 @@ class PooledDevice:
     __slots__ = (
         "_attributes",
         "_condition",
-        "_portions",
         "_subject",
         "capacity",
         "device",
         "id",
+        "portions",
         "shareable",
         "slice",
         "taints",
         "traits",
     )
 
-    def __init__(self, published: ResourceSlice, device: Device, *, can_share: bool) -> None:
+    def __init__(
+        self,
+        published: ResourceSlice,
+        device: Device,
+        *,
+        can_share: bool,
+        portions: Portions | None = None,
+    ) -> None:
+        """`portions` are those of another device with the same capacity, if there is one."""
         self.slice = published
         self.device = device
         self.id = DeviceId(published.spec.driver, published.spec.pool.name, device.name)
@@ -56,7 +66,8 @@ class PooledDevice:
         self.capacity = self.traits.capacity
         self._subject = Subject(self.id.driver, device)
         self._attributes: dict[str, Values] = {}
-        self._portions: dict[tuple[object, ...], Portion | None] = {}
+        # They depend on the capacity only: worked out once for all that have the same.
+        self.portions: Portions = portions if portions is not None else {}
         self._condition: Condition | None = None
 
     @property
@@ -88,12 +99,12 @@ class PooledDevice:
         See `capacity.consumption`. Raises `CapacityError`.
         """
         key = (asked.key, fractional)
-        if key not in self._portions:
-            if len(self._portions) >= _KEPT_REQUESTS:
-                self._portions.clear()
+        if key not in self.portions:
+            if len(self.portions) >= _KEPT_REQUESTS:
+                self.portions.clear()
             amounts = consumption(self.device.capacity, asked.requested, fractional=fractional)
-            self._portions[key] = None if amounts is None else Portion(amounts)
-        return self._portions[key]
+            self.portions[key] = None if amounts is None else Portion(amounts)
+        return self.portions[key]
 
     def attribute(self, name: str) -> Values | None:
         """The value of the attribute with that full name, None where it is not published.

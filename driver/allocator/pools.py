@@ -5,7 +5,7 @@ those that have binding conditions last, slices by name, devices as listed; only
 generation, only complete and valid pools. Knows nothing of claims or of what is in use.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from driver.allocator.device import PooledDevice
 from driver.allocator.nodes import reaches
@@ -34,16 +34,24 @@ class Published:
 
     def __init__(self, published: ResourceSlice, features: Features) -> None:
         self.slice = published
-        self.devices = tuple(
-            PooledDevice(published, device, can_share=features.consumable_capacity)
-            for device in published.spec.devices
-        )
+        self.devices = tuple(_pooled(published, can_share=features.consumable_capacity))
         # The first of devices with the same name; such a pool is invalid anyway.
         self._by_name = {one.device.name: one for one in reversed(self.devices)}
 
     def find(self, name: str) -> PooledDevice | None:
         """The device of this name, if the slice has one."""
         return self._by_name.get(name)
+
+
+def _pooled(published: ResourceSlice, *, can_share: bool) -> Iterator[PooledDevice]:
+    kinds: list[PooledDevice] = []
+    for device in published.spec.devices:
+        like = next((one for one in kinds if one.device.capacity == device.capacity), None)
+        portions = like.portions if like is not None else {}
+        made = PooledDevice(published, device, can_share=can_share, portions=portions)
+        if like is None:
+            kinds.append(made)
+        yield made
 
 
 class Pool:
