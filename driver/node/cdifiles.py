@@ -1,6 +1,8 @@
 """The CDI files of our claims in one folder: written whole, removed, found again after a restart.
 
-Blocking; called in threads. What is in the files is `driver.node.cdi`'s business.
+Blocking; called in threads. What is in the files is `driver.node.cdi`'s business. Nothing is synced
+to the disk, and the folder is usually in memory: after a power cut no container is left, and the
+kubelet has every claim prepared again, which looks at each byte. The checkpoint is synced.
 """
 
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ import structlog
 from driver.node import cdi
 from driver.node.errors import StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
-from driver.node.files import TEMPORARY, replace_file, sync_folder
+from driver.node.files import TEMPORARY, replace_file
 from driver.node.held import PreparedClaim
 from driver.node.metadatafiles import MetadataFiles
 
@@ -35,7 +37,7 @@ class CdiFiles:
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, claim: PreparedClaim) -> None:
-        """Have the claim's file there, durable; one that is right already is left alone.
+        """Have the claim's file there; one that is right already is left alone.
 
         What it has containers read is there before it. Raises `StorageError`; the file is then the
         old one or the new one.
@@ -50,17 +52,17 @@ class CdiFiles:
                 data,
                 mode=_MODE,
                 before_rename=lambda: self._reach(FaultPoint.CDI_WRITTEN),
-                before_sync=lambda: self._reach(FaultPoint.CDI_IN_PLACE),
+                after_rename=lambda: self._reach(FaultPoint.CDI_IN_PLACE),
+                durable=False,
             )
         except OSError as error:
             raise StorageError(f"CDI file {path} cannot be written: {error}") from error
 
     def remove(self, uid: str) -> None:
-        """Have the claim's file gone, durable; raises `StorageError` when it is still there."""
+        """Have the claim's file gone; raises `StorageError` when it is still there."""
         path = self._path(uid)
         try:
             path.unlink(missing_ok=True)
-            sync_folder(self._folder)
         except OSError as error:
             raise StorageError(f"CDI file {path} cannot be removed: {error}") from error
         self._metadata.remove(uid)
@@ -90,11 +92,9 @@ class CdiFiles:
         """
         dead = [path for path, uid in self._files() if uid not in keep]
         dead += [path for path, uid in self._unfinished() if alone or uid not in keep]
-        gone = [path.name for path in dead if _unlinked(path)]
-        if gone:
-            sync_folder(self._folder)
+        gone = tuple(path.name for path in dead if _unlinked(path))
         self._metadata.sweep(keep)
-        return tuple(gone)
+        return gone
 
     def _path(self, uid: str) -> Path:
         return self._folder / cdi.file_name(self._driver, uid)

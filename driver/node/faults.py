@@ -15,7 +15,7 @@ class FaultPoint(StrEnum):
     AFTER_SYNC = "checkpoint synced, callers not told"
     COMPACTED = "compacted checkpoint written, not in place"
     CDI_WRITTEN = "CDI file written under its temporary name"
-    CDI_IN_PLACE = "CDI file in place, its folder not synced"
+    CDI_IN_PLACE = "CDI file in place, checkpoint does not say so"
     CDI_REMOVED = "CDI file removed, claim still in the checkpoint"
     PART_BEGUN = "checkpoint says that a part of a card is begun, nothing is made"
     PART_MADE = "part of a card made, its UUID in no file"

@@ -16,9 +16,12 @@ def replace_file(
     *,
     mode: int = 0o600,
     before_rename: Callable[[], None] = lambda: None,
-    before_sync: Callable[[], None] = lambda: None,
+    after_rename: Callable[[], None] = lambda: None,
+    durable: bool = True,
 ) -> None:
     """Write a file whole: temporary name, sync, rename, sync of the folder.
+
+    One that is not `durable` is not synced: whole for whoever looks, until the power fails.
 
     Raises `OSError`; the file is then as it was, or already the new one. The temporary name is
     random: two instances of the plugin may write the same file, and both may be process 1 of
@@ -30,15 +33,17 @@ def replace_file(
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         before_rename()
         temporary.rename(path)
     except OSError:
         with suppress(OSError):
             temporary.unlink()
         raise
-    before_sync()
-    sync_folder(path.parent)
+    after_rename()
+    if durable:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -30,7 +30,7 @@ def recover(store: ClaimStore, files: CdiFiles, *, boot: str) -> None:
         store.lose()
     if store.is_lost():
         _rebuild(store, files, boot)
-    store.locked(lambda book: _heal(book, files))
+    store.locked(lambda book: _heal(book, files, boot))
     store.locked(lambda book: _sweep(book, files, alone=store.alone))
 
 
@@ -71,12 +71,15 @@ def _doubt(claim: PreparedClaim, files: CdiFiles, boot: str) -> Change:
     return change
 
 
-def _heal(book: Book, files: CdiFiles) -> None:
+def _heal(book: Book, files: CdiFiles, boot: str) -> None:
     for claim in book.claims():
         try:
-            if claim.phase == "done" and not files.exists(claim.uid):
+            there = files.exists(claim.uid)
+            # What is left of an earlier boot may have been cut short with the power.
+            if claim.phase == "done" and (claim.boot != boot or not there):
                 files.write(claim)
-                log.info("made a missing CDI file", claim=str(claim))
+                if not there:
+                    log.info("made a missing CDI file", claim=str(claim))
         except StorageError as error:
             log.warning("missing CDI file not made", claim=str(claim), error=str(error))
 

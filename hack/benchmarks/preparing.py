@@ -2,7 +2,7 @@
 
 The claims come from a fake API server in this process. The reference is a gRPC server that does
 nothing, asked in the same ways in the same run: the plugin reads the claim from the API server and
-brings three files to the disk, so the disk's fsync is in the figures.
+writes to the disk, so fsync is in the figures.
 """
 
 import asyncio
