@@ -27,6 +27,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     capacity: dict[str, int]
     card: str | None = None
     part: bool = False
+    pcie_switch: str | None = None
 
 
 class Condition:
@@ -61,6 +62,7 @@ class Condition:
                 index=index,
                 model=traits.model,
                 nvlink_group=traits.nvlink_group,
+                pcie_switch=traits.pcie_switch,
                 pcie_root=traits.pcie_root,
                 numa_node=traits.numa_node,
                 shareable=traits.shareable,

@@ -14,6 +14,7 @@ from driver.model.names import (
     NVLINK_GROUP,
     PARENT_UUID,
     PCIE_ROOT,
+    PCIE_SWITCH,
     PRODUCT_NAME,
     UUID,
 )
@@ -128,6 +129,7 @@ def _traits(name: DeviceId, device: Device, *, shareable: bool) -> Traits:
         id=name,
         model=_text(attributes.find(device, driver, f"{driver}/{PRODUCT_NAME}")) or "",
         nvlink_group=_text(attributes.find(device, driver, f"{driver}/{NVLINK_GROUP}")),
+        pcie_switch=_text(attributes.find(device, driver, f"{driver}/{PCIE_SWITCH}")),
         pcie_root=_text(device.attributes.get(PCIE_ROOT)),
         numa_node=_number(device.attributes.get(NUMA_NODE)),
         shareable=shareable,

@@ -6,7 +6,7 @@ Worked out once a pool (`Pool.scored`): a decision only adds what is in use.
 from collections.abc import Sequence
 
 from driver.allocator.device import PooledDevice
-from driver.policy.view import Layout
+from driver.policy.view import Layout, Partition
 
 
 class Scored:
@@ -26,15 +26,19 @@ class Scored:
 
 
 def _kinds(devices: Sequence[PooledDevice], layout: Layout) -> tuple[int, ...]:
-    groups, roots = layout.nvlink_groups, layout.pcie_roots
+    places = (layout.nvlink_groups, layout.pcie_switches, layout.pcie_roots)
     numbers: dict[object, int] = {}
     kinds = []
     for place, device in enumerate(devices):
         traits = device.traits
-        # The name of a group or root that a device is alone in says nothing (`policy.view`).
-        group = traits.nvlink_group if groups.size[groups.of[place]] > 1 else None
-        root = traits.pcie_root if roots.size[roots.of[place]] > 1 else None
+        links = tuple([_shared(one, place) for one in places])
         capacity = tuple(traits.capacity.items())
-        looks = traits.model, group, root, traits.numa_node, traits.shareable, traits.card, capacity
+        looks = traits.model, links, traits.numa_node, traits.shareable, traits.card, capacity
         kinds.append(numbers.setdefault(looks, len(numbers)))
     return tuple(kinds)
+
+
+def _shared(places: Partition, device: int) -> int | None:
+    """Where a device is with others. What it is alone in says nothing (`policy.view`)."""
+    place = places.of[device]
+    return place if places.size[place] > 1 else None

@@ -107,6 +107,7 @@ def _links(pool: Pool, make: Callable[[PooledDevice], int], names: Names) -> Has
             (
                 make(device),
                 names.number("nvlink", device.traits.nvlink_group),
+                names.number("switch", device.traits.pcie_switch),
                 names.number("root", device.traits.pcie_root),
                 names.number("numa", device.traits.numa_node),
             )

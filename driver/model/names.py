@@ -33,6 +33,8 @@ PARENT_UUID = "parentUUID"
 PRODUCT_NAME = "productName"
 INDEX = "index"
 NVLINK_GROUP = "nvlinkGroup"
+# By the address of its upstream port; the API has no standard name for it.
+PCIE_SWITCH = "pcieSwitch"
 MIG_CAPABLE = "migCapable"
 PCI_BUS_ID = "resource.kubernetes.io/pciBusID"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"

@@ -34,6 +34,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     cuda_driver_version: str | None = None
     pci_bus_id: str | None = None
     pcie_root: str | None = None
+    # Equal for cards that are plugged into one PCIe switch; None: there is none.
+    pcie_switch: str | None = None
     numa_node: int | None = None
     # How it reaches the memory of the machine: "HMM", "ATS" or "None".
     addressing_mode: str | None = None

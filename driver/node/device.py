@@ -15,6 +15,7 @@ from driver.model.names import (
     NVLINK_GROUP,
     PCI_BUS_ID,
     PCIE_ROOT,
+    PCIE_SWITCH,
     PRODUCT_NAME,
     UUID,
 )
@@ -63,6 +64,7 @@ def attributes(card: Card) -> dict[str, DeviceAttribute]:
         "architecture": card.architecture,
         PCI_BUS_ID: card.pci_bus_id,
         PCIE_ROOT: card.pcie_root,
+        PCIE_SWITCH: card.pcie_switch,
         NVLINK_GROUP: card.nvlink_group,
         "addressingMode": card.addressing_mode,
     }

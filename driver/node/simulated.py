@@ -29,6 +29,7 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     pcie_root: str
     numa_node: int
     nvlink_group: str | None
+    pcie_switch: str | None = None
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -113,6 +114,7 @@ def _card(kind: Profile, node: str, index: int) -> Card:
         cuda_driver_version=_CUDA_DRIVER_VERSION,
         pci_bus_id=slot.pci_bus_id,
         pcie_root=slot.pcie_root,
+        pcie_switch=slot.pcie_switch,
         numa_node=slot.numa_node,
         nvlink_group=slot.nvlink_group,
         addressing_mode=kind.addressing_mode,

@@ -1,6 +1,7 @@
-"""What Linux knows of a PCI device and its vendor's library does not: root complex, NUMA node."""
+"""What Linux knows of a PCI device and its vendor's library does not: root, switch, NUMA node."""
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 _ADDRESS = re.compile(
@@ -8,6 +9,9 @@ _ADDRESS = re.compile(
 )
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _DOMAIN_DIGITS = 4
+# A card behind a switch has these above it, at the least: the port of the switch that it is plugged
+# into, the port with which the switch is plugged in itself, and the root port.
+_PORTS_WITH_SWITCH = 3
 
 
 def pci_address(text: str) -> str | None:
@@ -28,6 +32,19 @@ def pcie_root(address: str, sys: Path = Path("/sys")) -> str | None:
     if not device.exists():
         return None
     return next((part for part in device.resolve().parts if _ROOT.fullmatch(part)), None)
+
+
+def pcie_switch(address: str, sys: Path = Path("/sys")) -> str | None:
+    """The PCIe switch that a device is plugged into, by the address of the switch's upstream port.
+
+    Of several switches in a row the one next to the device. None where there is no switch between
+    it and its root port, and when the device is not there.
+    """
+    device = sys / "bus" / "pci" / "devices" / address
+    if not device.exists():
+        return None
+    ports = [*takewhile(_ADDRESS.fullmatch, reversed(device.resolve().parts[:-1]))]
+    return ports[1] if len(ports) >= _PORTS_WITH_SWITCH else None
 
 
 def numa_node(address: str, sys: Path = Path("/sys")) -> int | None:

@@ -1,7 +1,8 @@
 """topology: several devices as close to each other as possible, one alone where it is missed least.
 
-Closeness of two devices, the best that they have: one NVLink group 100, one PCIe root 50, one NUMA
-node 20, one host 10. The order is that of HAMi's link scores; the distances are ours.
+Closeness of two devices, the best that they have: one NVLink group 100, one PCIe switch 70, one
+PCIe root 50, one NUMA node 20, one host 10. The order is that of HAMi's link scores; the distances
+are ours.
 """
 
 from itertools import combinations
@@ -9,7 +10,7 @@ from itertools import combinations
 from driver.model.allocation import Score, Term
 from driver.policy.view import Choice, NodeView
 
-_NVLINK, _PCIE, _NUMA, _HOST = 100, 50, 20, 10
+_NVLINK, _SWITCH, _ROOT, _NUMA, _HOST = 100, 70, 50, 20, 10
 
 
 class Topology:
@@ -39,7 +40,8 @@ def closeness(view: NodeView, one: int, other: int) -> int:
     """How well two devices of the node are connected."""
     for domains, points in (
         (view.nvlink_groups, _NVLINK),
-        (view.pcie_roots, _PCIE),
+        (view.pcie_switches, _SWITCH),
+        (view.pcie_roots, _ROOT),
         (view.numa_nodes, _NUMA),
     ):
         if domains.of[one] == domains.of[other]:

@@ -21,14 +21,15 @@ class DeviceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `index` is its place in `NodeView.devices`, which have the order in which the scheduler would
     try them. A scorer must rate two devices alike that differ only in `id`, in `index`, and in the
-    name of an NVLink group or PCIe root that no other device of the node is in: the search tries
-    just the first of them.
+    name of an NVLink group, PCIe switch or PCIe root that no other device of the node is in: the
+    search tries just the first of them.
     """
 
     id: DeviceId
     index: int
     model: str = ""
     nvlink_group: str | None = None
+    pcie_switch: str | None = None
     pcie_root: str | None = None
     numa_node: int | None = None
     shareable: bool = False
@@ -94,6 +95,10 @@ class Linked(Protocol):
         """The devices that it reaches over NVLink."""
 
     @property
+    def pcie_switch(self) -> str | None:
+        """The PCIe switch that it is plugged into."""
+
+    @property
     def pcie_root(self) -> str | None:
         """The PCIe root complex that it is below."""
 
@@ -113,6 +118,7 @@ class Layout(msgspec.Struct, frozen=True, gc=False):
     """
 
     nvlink_groups: Partition
+    pcie_switches: Partition
     pcie_roots: Partition
     numa_nodes: Partition
     cards: Mapping[str, tuple[int, ...]] = {}
@@ -122,6 +128,7 @@ class Layout(msgspec.Struct, frozen=True, gc=False):
         """The layout of these devices, in their order."""
         return cls(
             Partition.by([device.nvlink_group for device in devices]),
+            Partition.by([device.pcie_switch for device in devices]),
             Partition.by([device.pcie_root for device in devices]),
             Partition.by([device.numa_node for device in devices]),
             _cards(devices),
@@ -162,6 +169,11 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def nvlink_groups(self) -> Domains:
         """The devices by NVLink group."""
         return self._layout.nvlink_groups.with_free(self.devices)
+
+    @cached_property
+    def pcie_switches(self) -> Domains:
+        """The devices by PCIe switch."""
+        return self._layout.pcie_switches.with_free(self.devices)
 
     @cached_property
     def pcie_roots(self) -> Domains:

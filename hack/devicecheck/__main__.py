@@ -15,8 +15,8 @@ from hack.devicecheck import smi
 from hack.devicecheck.compare import differences
 
 _COLUMNS = (
-    *("INDEX", "UUID", "PRODUCT", "MEMORY", "PCI", "ROOT", "NUMA", "NVLINK", "MODULE"),
-    *("ADDRESSING", "MIG", "LOST"),
+    *("INDEX", "UUID", "PRODUCT", "MEMORY", "PCI", "ROOT", "SWITCH", "NUMA", "NVLINK"),
+    *("MODULE", "ADDRESSING", "MIG", "LOST"),
 )
 
 
@@ -62,7 +62,7 @@ def _print(report: Report) -> None:
 def _row(card: Card) -> Sequence[str]:
     memory = f"{card.memory // MIB} MiB" if card.memory else None
     facts = (card.index, card.uuid, card.product_name, memory)
-    places = (card.pci_bus_id, card.pcie_root, card.numa_node, card.nvlink_group)
+    places = (card.pci_bus_id, card.pcie_root, card.pcie_switch, card.numa_node, card.nvlink_group)
     more = (card.module_id, card.addressing_mode, _mig(card), card.lost)
     return ["-" if fact in (None, "") else str(fact) for fact in (*facts, *places, *more)]
 

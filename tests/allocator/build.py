@@ -26,7 +26,15 @@ from driver.model.deviceclass import (
     DeviceTaintSelector,
 )
 from driver.model.ids import DeviceId, PoolId
-from driver.model.names import DRIVER, MEMORY, NUMA_NODE, NVLINK_GROUP, PCIE_ROOT, PRODUCT_NAME
+from driver.model.names import (
+    DRIVER,
+    MEMORY,
+    NUMA_NODE,
+    NVLINK_GROUP,
+    PCIE_ROOT,
+    PCIE_SWITCH,
+    PRODUCT_NAME,
+)
 from driver.model.quantity import parse
 from driver.model.resourceclaim import (
     CapacityRequirements,
@@ -81,9 +89,12 @@ class ADevice(msgspec.Struct, frozen=True):
         attributes = {**self.made.attributes, name: attribute}
         return replace(self, made=replace(self.made, attributes=attributes))
 
-    def with_links(self, *, group: str | None = None, root: str = "", numa: int = 0) -> Self:
-        """NVLink group, PCIe root and NUMA node."""
+    def with_links(
+        self, *, group: str | None = None, switch: str = "", root: str = "", numa: int = 0
+    ) -> Self:
+        """NVLink group, PCIe switch, PCIe root and NUMA node."""
         linked = self if group is None else self.with_attribute(NVLINK_GROUP, group)
+        linked = linked.with_attribute(PCIE_SWITCH, switch) if switch else linked
         linked = linked.with_attribute(NUMA_NODE, numa)
         return linked.with_attribute(PCIE_ROOT, root) if root else linked
 

@@ -20,6 +20,7 @@ from tests.allocator.build import (
     gpus,
     in_use,
     problem,
+    request,
     slice_of,
 )
 from tests.allocator.worlds import World, worlds
@@ -68,9 +69,20 @@ def test_another_root_is_another_card() -> None:
     assert _places("spread", *cards, held=("gpu-1",))[0] == ["gpu-2"]
 
 
+def test_another_switch_is_another_card() -> None:
+    """A pair on one switch goes before first fit's two that only share the root."""
+    switches = ("s0", "s1", "s2", "s2")
+    cards = [device(f"gpu-{n}").with_links(switch=s, root="pci0") for n, s in enumerate(switches)]
+    asked = problem([slice_of(*cards)], claim(request("gpu", count=2)))
+    assert chosen(allocate(asked, objective=objective("topology"))) == ["gpu-2", "gpu-3"]
+
+
 def test_a_place_of_its_own_makes_no_card_another_one() -> None:
     """What no other card shares has a name that says nothing: one is tried beside first fit's."""
-    cards = [device(f"gpu-{n}").with_links(group=f"g{n}", root=f"pci{n}") for n in range(16)]
+    cards = [
+        device(f"gpu-{n}").with_links(group=f"g{n}", switch=f"s{n}", root=f"pci{n}")
+        for n in range(16)
+    ]
     assert _places("compact", *cards) == (["gpu-0"], 2)
 
 

@@ -37,7 +37,9 @@ def _devices(draw: DrawFn) -> list[ADevice]:
     made = []
     for index in range(draw(st.integers(3, 6))):
         one = device(f"gpu-{index}").with_links(
-            group=draw(st.sampled_from([None, "a", "b"])), numa=draw(st.integers(0, 1))
+            group=draw(st.sampled_from([None, "a", "b"])),
+            switch=draw(st.sampled_from(["", "", "s", "t"])),
+            numa=draw(st.integers(0, 1)),
         )
         one = one.with_attribute("productName", draw(st.sampled_from(["big", "small"])))
         one = one.with_capacity(MEMORY, str(draw(st.integers(1, 4))))

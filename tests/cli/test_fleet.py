@@ -222,24 +222,27 @@ async def test_a_right_that_is_missing_is_named(live: LiveCluster) -> None:
 
 async def test_topo(live: LiveCluster) -> None:
     """The letters of nvidia-smi, and the pairs that a claim has together."""
-    roots = [{"resource.kubernetes.io/pcieRoot": {"string": f"pci{n // 2}"}} for n in range(4)]
-    cards = [card(n, group="" if n > 1 else "0", numa=n // 2) for n in range(4)]
-    for made, root in zip(cards, roots, strict=True):
-        made["attributes"] |= root
-    cards.append(card(4, numa=1))
+    cards = [card(n, group="" if n > 1 else "0", numa=min(n // 2, 1)) for n in range(6)]
+    for made, root in zip(cards, (0, 0, 1, 1, 1), strict=False):
+        made["attributes"]["resource.kubernetes.io/pcieRoot"] = {"string": f"pci{root}"}
+    for made in cards[3:5]:
+        made["attributes"]["pcieSwitch"] = {"string": "0000:41:00.0"}
     live.node("a", cards)
     live.claim("both", picked("gpu-0"), picked("gpu-1"))
     lines = (await live.run("topo", "a")).stdout.splitlines()
     assert lines[1].split() == [
-        "GPU0", "GPU1", "GPU2", "GPU3", "GPU4", "NUMA", "NVLINK", "USE", "CLAIMS",
+        *(f"GPU{n}" for n in range(6)), "NUMA", "NVLINK", "USE", "CLAIMS",
     ]  # fmt: skip
-    assert lines[2].split() == ["GPU0", "X", "[NV]", *["SYS"] * 3, "0", "0", "whole", "ns/both"]
-    assert lines[4].split() == ["GPU2", "SYS", "SYS", "X", "PHB", "NODE", "1", "-", "free", "-"]
-    legend = "\n".join(lines[7:])
+    assert lines[2].split() == ["GPU0", "X", "[NV]", *["SYS"] * 4, "0", "0", "whole", "ns/both"]
+    assert lines[5].split() == [
+        *("GPU3", "SYS", "SYS", "PHB", "X", "PIX", "NODE", "1", "-", "free", "-")
+    ]
+    legend = "\n".join(lines[8:])
+    assert "PIX through the same PCIe switch" in legend
     assert "PHB through the same PCIe root" in legend
     assert "[..] one claim has both cards" in legend
     found = json.loads((await live.run("topo", "a", "-o", "json")).stdout)
-    assert found["links"][0] == ["X", "NV", "SYS", "SYS", "SYS"]
+    assert found["links"][0] == ["X", "NV", *["SYS"] * 4]
 
 
 async def test_topo_of_a_node_without_cards(live: LiveCluster) -> None:

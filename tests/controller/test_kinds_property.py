@@ -24,6 +24,7 @@ from tests.controller.placements import add_claim, modes, pod
 ALL = Features(**dict.fromkeys(Features.__struct_fields__, True))
 NIC = "nic.example.com"
 ROOT = "resource.kubernetes.io/pcieRoot"
+NUMA = "resource.kubernetes.io/numaNode"
 OURS = f"device.attributes['{DRIVER}']"
 
 
@@ -288,13 +289,13 @@ def test_a_selector_that_fails_is_told_from_one_that_does_not_select() -> None:
     assert evaluations == 2
 
 
-@pytest.mark.parametrize("link", ["nvlinkGroup", ROOT, "resource.kubernetes.io/numaNode"])
+@pytest.mark.parametrize("link", ["nvlinkGroup", "pcieSwitch", ROOT, NUMA])
 def test_links_of_any_sort_make_nodes_differ(link: str) -> None:
     """Two cards go well together on one kind of node, and less well on the other."""
     together, apart = [gpu(0), gpu(1)], [gpu(0), gpu(1)]
     for index in range(2):
         for card, where in ((together[index], 0), (apart[index], index)):
-            value: Json = {"int": where} if link.endswith("numaNode") else {"string": f"{where}"}
+            value: Json = {"int": where} if link == NUMA else {"string": f"{where}"}
             card["attributes"] |= {link: value}
     at = world([PLAIN | {"cards": together}, PLAIN | {"cards": apart}], [])
     add_claim(at, "two", request(count=2))

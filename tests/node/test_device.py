@@ -27,6 +27,7 @@ def test_names_and_types_of_all_attributes() -> None:
         "driverVersion": {"version": "580.95.5"},
         "cudaDriverVersion": {"version": "13.0.0"},
         "nvlinkGroup": {"string": "0"},
+        "pcieSwitch": {"string": "0000:b8:00.0"},
         "migCapable": {"bool": True},
         "addressingMode": {"string": "HMM"},
         "gpuModuleID": {"int": 5},
@@ -40,7 +41,9 @@ def test_what_the_hardware_does_not_tell_is_left_out() -> None:
     """An empty or made-up value would match selectors that it must not match."""
     bare = Card(index=0, uuid="GPU-x", product_name="X", memory=MIB)
     assert set(device(bare, shareable=False).attributes) == {"type", "uuid", "index", "productName"}
-    assert not {"nvlinkGroup", "migCapable"} & set(device(T4, shareable=False).attributes)
+    assert not {"nvlinkGroup", "pcieSwitch", "migCapable"} & set(
+        device(T4, shareable=False).attributes
+    )
 
 
 def test_a_card_of_which_only_the_number_is_known_is_published() -> None:

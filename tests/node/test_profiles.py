@@ -46,6 +46,10 @@ def test_a_full_machine_of_each_model(model: str) -> None:
     assert {card.memory for card in found} == {memory * MIB}
     roots = [card.pcie_root for card in found]
     assert {roots.count(root) for root in roots} == {per_root}
+    # Boards with NVSwitch have PCIe switches too, one for the cards of a root.
+    switches = {(card.pcie_root, card.pcie_switch) for card in found}
+    assert len(switches) == len({*roots})
+    assert len({switch for _, switch in switches if switch}) == (len({*roots}) if linked else 0)
     assert len({card.numa_node for card in found}) == numa
     assert {card.nvlink_group for card in found} == ({"0"} if linked else {None})
     assert len({card.uuid for card in found}) == len({card.pci_bus_id for card in found}) == count

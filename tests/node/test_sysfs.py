@@ -35,3 +35,35 @@ def test_root_and_numa_node_from_sysfs(tmp_path: Path) -> None:
         assert sysfs.numa_node("0000:1b:00.0", tmp_path) == expected
     assert sysfs.pcie_root("0000:ff:00.0", tmp_path) is None
     assert sysfs.numa_node("0000:ff:00.0", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("above", "expected"),
+    [
+        pytest.param("pci0000:15", None, id="on the root bus"),
+        pytest.param("pci0000:15/0000:15:01.0", None, id="on a root port"),
+        pytest.param("pci0000:15/0000:15:01.0/0000:16:00.0", None, id="behind a bridge"),
+        pytest.param(
+            "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:04.0", "0000:16:00.0", id="on a switch"
+        ),
+        pytest.param(
+            "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:04.0/0000:18:00.0/0000:19:10.0",
+            "0000:18:00.0",
+            id="the nearest of two in a row",
+        ),
+        pytest.param(
+            "pci0000:15/0000:15:05.5/pci10000:00/10000:00:02.0/10000:01:00.0/10000:02:04.0",
+            "10000:01:00.0",
+            id="below a host bridge that is a device",
+        ),
+    ],
+)
+def test_the_switch_above_a_card(tmp_path: Path, above: str, expected: str | None) -> None:
+    """Its upstream port: a root port or a bridge by itself is no switch."""
+    device = tmp_path / "devices" / above / "0000:1b:00.0"
+    device.mkdir(parents=True)
+    link = tmp_path / "bus/pci/devices/0000:1b:00.0"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(device)
+    assert sysfs.pcie_switch("0000:1b:00.0", tmp_path) == expected
+    assert sysfs.pcie_switch("0000:ff:00.0", tmp_path) is None

@@ -29,6 +29,15 @@ _LINKED = node(
     whole(3, root="p1"),
     whole(4, root="p2"),
 )
+# Below one root two cards on one switch, one on another switch, and one on none; and a linked pair.
+_SWITCHED = node(
+    whole(0, switch="s0", root="p0"),
+    whole(1, switch="s1", root="p0"),
+    whole(2, switch="s0", root="p0"),
+    whole(3, root="p0"),
+    whole(4, group="a"),
+    whole(5, group="a"),
+)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +57,12 @@ _LINKED = node(
         pytest.param("spread", _GROUPS, take(4, 8), take(8, 9), id="over groups"),
         pytest.param("topology", _LINKED, take(0, 2), take(2, 3), id="NVLink before PCIe"),
         pytest.param("topology", _LINKED, take(2, 3), take(3, 4), id="PCIe before nothing"),
+        pytest.param("topology", _SWITCHED, take(0, 2), take(0, 1), id="switch before root"),
+        pytest.param("topology", _SWITCHED, take(0, 1), take(0, 4), id="root before nothing"),
+        pytest.param("topology", _SWITCHED, take(4, 5), take(0, 2), id="NVLink before switch"),
+        pytest.param(
+            "topology", _SWITCHED, take(3), take(0), id="alone: not beside one on a switch"
+        ),
         pytest.param("topology", _LINKED, take(4), take(0), id="alone: worst connected"),
         pytest.param("topology", _LINKED, take(4), take(3), id="alone: not beside a mate"),
         pytest.param("hami", _SHARED, share(3), share(0), id="hami packs"),

@@ -10,13 +10,19 @@ TOTAL = 100
 
 
 def gpu(
-    index: int, *, group: str | None = None, root: str | None = None, **more: object
+    index: int,
+    *,
+    group: str | None = None,
+    switch: str | None = None,
+    root: str | None = None,
+    **more: object,
 ) -> DeviceView:
     """A card of 100 units of memory."""
     return DeviceView(
         id=DeviceId(DRIVER, "node", f"gpu-{index}"),
         index=index,
         nvlink_group=group,
+        pcie_switch=switch,
         pcie_root=root,
         capacity={MEMORY: TOTAL},
         **more,  # type: ignore[arg-type]

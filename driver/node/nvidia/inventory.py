@@ -109,6 +109,7 @@ class NvmlInventory:
             cuda_compute_capability="{}.{}".format(*capability) if capability else None,
             pci_bus_id=address,
             pcie_root=sysfs.pcie_root(address, self._sys) if address else None,
+            pcie_switch=sysfs.pcie_switch(address, self._sys) if address else None,
             numa_node=sysfs.numa_node(address, self._sys) if address else None,
             addressing_mode=_ADDRESSING_MODES.get(ask.perhaps(pynvml.nvmlDeviceGetAddressingMode)),
             module_id=ask.perhaps(pynvml.nvmlDeviceGetModuleId),

@@ -33,6 +33,7 @@ def card(index: int, address: str, *, sys: Path, proc: Path) -> Card:
         product_name=facts.get("Model", ""),
         pci_bus_id=address,
         pcie_root=sysfs.pcie_root(address, sys),
+        pcie_switch=sysfs.pcie_switch(address, sys),
         numa_node=sysfs.numa_node(address, sys),
     )
 

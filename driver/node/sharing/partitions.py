@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from driver.model.names import MEMORY, MIG_CAPABLE, NVLINK_GROUP, PARENT_UUID, UUID
+from driver.model.names import MEMORY, MIG_CAPABLE, NVLINK_GROUP, PARENT_UUID, PCIE_SWITCH, UUID
 from driver.model.quantity import whole
 from driver.model.resourceslice import (
     Counter,
@@ -25,9 +25,12 @@ from driver.node.device import attributes, device_name
 from driver.node.mig import MigInstance, MigProfile
 
 _TYPE = "mig"
-# Of the card as a whole. A device has at most 32 attributes and capacities, and the largest part of
-# a card already has 28 without these; operators may want to add some of their own.
-_OF_WHOLE_CARDS = frozenset({NVLINK_GROUP, MIG_CAPABLE, "addressingMode", "gpuModuleID"})
+# Of the card as a whole, such as over what it reaches other cards: its parts reach none. A device
+# has at most 32 attributes and capacities, and the largest part of a card already has 28 without
+# these; operators may want to add some of their own.
+_OF_WHOLE_CARDS = frozenset(
+    {NVLINK_GROUP, PCIE_SWITCH, MIG_CAPABLE, "addressingMode", "gpuModuleID"}
+)
 _SAFE = re.compile(r"[^a-z0-9]+")
 
 

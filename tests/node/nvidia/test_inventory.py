@@ -19,9 +19,10 @@ LOST = "nvmlDeviceGetHandleByIndex: GPU is lost"
 
 
 def tree(root: Path, addresses: Iterable[str]) -> dict[str, Path]:
-    """A `/sys` and a `/proc/driver/nvidia/gpus` with NVIDIA cards at these addresses."""
+    """`/sys` and `/proc/driver/nvidia/gpus` with NVIDIA cards, each on a switch of its own."""
     for number, address in enumerate(addresses):
-        device = root / f"sys/devices/pci0000:{number:02x}/{address}"
+        ports = f"0000:{number:02x}:01.0/0000:{number:02x}:02.0/0000:{number:02x}:03.0"
+        device = root / f"sys/devices/pci0000:{number:02x}/{ports}/{address}"
         device.mkdir(parents=True)
         (device / "vendor").write_text("0x10de\n")
         (device / "class").write_text("0x030200\n")
@@ -43,6 +44,7 @@ def test_eight_cards_on_a_switch(boot: Boot, tmp_path: Path) -> None:
     assert [card.pci_bus_id for card in found] == addresses
     assert [card.module_id for card in found] == [2, 3, 0, 1, 6, 7, 4, 5]
     assert [card.pcie_root for card in found] == [f"pci0000:{n:02x}" for n in range(8)]
+    assert [card.pcie_switch for card in found] == [f"0000:{n:02x}:02.0" for n in range(8)]
     assert [card.numa_node for card in found] == [None, 0, 1, 2, 3, 4, 5, 6]
     assert {card.nvlink_group for card in found} == {"0"}
     first = found[0]
@@ -51,7 +53,7 @@ def test_eight_cards_on_a_switch(boot: Boot, tmp_path: Path) -> None:
         *("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g.5gb+me", "1g.10gb")
     ]
     assert not first.mig.enabled
-    assert msgspec.structs.replace(first, mig=None, pcie_root=None) == Card(
+    assert msgspec.structs.replace(first, mig=None, pcie_root=None, pcie_switch=None) == Card(
         index=0,
         uuid="GPU-a1000000-0000-4000-8000-000000000000",
         product_name="NVIDIA A100-SXM4-40GB",
@@ -119,6 +121,7 @@ def test_a_card_that_fails_is_told_and_the_others_go_on(boot: Boot, tmp_path: Pa
         *("GPU-at-0000:1c:00.0", "NVIDIA A100-SXM4-40GB"),
     )
     assert (found[1].pci_bus_id, found[1].pcie_root) == ("0000:1c:00.0", "pci0000:01")
+    assert found[1].pcie_switch == "0000:01:02.0"
     assert (found[3].uuid, found[3].memory) == ("GPU-ba000003-0000-4000-8000-000000000003", 0)
     assert found[2].memory == 40960 * MIB
 

@@ -105,7 +105,7 @@ def test_a_part_says_what_it_is_of() -> None:
     assert (texts["type"], texts["profile"]) == ("mig", "2g.20gb")
     assert texts["parentUUID"] == card().uuid
     assert texts["productName"] == card().product_name
-    assert not {"uuid", "nvlinkGroup"} & set(texts)
+    assert not {"uuid", "nvlinkGroup", "pcieSwitch"} & set(texts)
     amounts = {name: str(one.value) for name, one in made.capacity.items()}
     assert amounts["memory"] == "20096Mi"
     assert amounts["multiprocessors"] == "32"
