@@ -68,6 +68,7 @@ def after_silence(card: CardHealth, why: str, at: float) -> CardHealth:
 
 def after_reading(card: CardHealth, reading: Reading, at: float, rules: Rules) -> CardHealth:
     """The card as it was just read: new problems, and the end of old ones."""
+    card = structs.replace(card, problems=tuple(_not_after(old, at) for old in card.problems))
     found = tuple(_found(card, reading, at))
     shown = {problem.reason for problem in found}
     was_reset = _was_reset(card, reading, at)
@@ -80,6 +81,11 @@ def after_reading(card: CardHealth, reading: Reading, at: float, rules: Rules) -
         uncorrected=card.uncorrected if reading.uncorrected is None else reading.uncorrected,
         known_at=at,
     )
+
+
+def _not_after(old: Problem, at: float) -> Problem:
+    """A clock that was set back must not keep a problem for as long as it was set back by."""
+    return old if old.last <= at else structs.replace(old, last=at)
 
 
 def _found(card: CardHealth, reading: Reading, at: float) -> Iterable[Problem]:

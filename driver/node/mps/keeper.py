@@ -116,6 +116,8 @@ class Keeper:
     async def _end(self, name: str, daemon: Daemon) -> None:
         state = self._folder.state(name) or DaemonState()
         try:
+            # Whoever wants it again meanwhile must not take the one that ends for it.
+            self._folder.keep_state(name, structs.replace(state, ready=""))
             await daemon.end()
             for card in state.cards:
                 await asyncio.to_thread(self._control.set_compute_mode, card, ComputeMode.DEFAULT)

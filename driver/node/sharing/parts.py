@@ -170,5 +170,9 @@ def _require_room(device: HeldDevice, there: Iterable[MigInstance]) -> None:
 def _with(claim: PreparedClaim, device: HeldDevice, *, uuid: str) -> PreparedClaim:
     partition = structs.replace(_place(device), begun=True)
     changed = structs.replace(device, partition=partition, uuid=uuid)
-    devices = tuple(changed if one.device == device.device else one for one in claim.devices)
+    # Another request of the claim may look at the same part, and has nothing made for it.
+    devices = tuple(
+        changed if one.device == device.device and not one.admin_access else one
+        for one in claim.devices
+    )
     return structs.replace(claim, devices=devices)

@@ -220,3 +220,14 @@ def test_whatever_happens_a_card_that_was_reset_and_is_well_recovers(
     for later in (10, 20, 330, 660):
         card = read(card, at + later, uncorrected=0, recovery="none")
     assert reasons(card) == []
+
+
+@pytest.mark.parametrize("back", [1, 86_400])
+def test_a_clock_that_was_set_back_keeps_no_card_ill(back: float) -> None:
+    """The quiet time and the time to settle count from when that was noticed."""
+    card = read(read(xid(WELL, 63, 10**6), 10**6, lost="gone"), 10**6 - back)
+    assert reasons(card) == ["lost", "xid-63"]
+    card = read(card, 10**6 - back + 10)
+    assert "lost" not in reasons(card)
+    card = read(card, 10**6 - back + 300)
+    assert reasons(card) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.node.mps.daemon import PROGRAM
+from driver.node.mps.daemon import PROGRAM, Daemon
 from driver.node.mps.folder import MpsFolder, WantedDaemon
 from driver.node.mps.keeper import Keeper
 from driver.node.nvidia.control import NvmlControl
@@ -190,6 +190,24 @@ async def test_what_keeps_a_daemon_from_working_is_told(
         machine.errors(0, {})
         await until(lambda: ready(folder, "a"))
         await give_up(folder, "a")
+
+
+async def test_a_daemon_that_ends_is_ready_for_nobody(
+    folder: MpsFolder, cards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wants it again before it has ended waits for the next one."""
+    end, states = Daemon.end, []
+
+    async def watched(daemon: Daemon) -> None:
+        states.append(folder.state("a"))
+        await end(daemon)
+
+    monkeypatch.setattr(Daemon, "end", watched)
+    async with keeping(folder):
+        folder.want("a", WantedDaemon(cards=(cards[0],)))
+        await until(lambda: ready(folder, "a"))
+        await give_up(folder, "a")
+    assert [state.ready for state in states if state is not None] == [""]
 
 
 async def test_a_lost_card_does_not_keep_its_daemon(

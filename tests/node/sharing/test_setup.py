@@ -74,6 +74,18 @@ async def test_a_part_is_made_for_its_claim_and_removed_after_it(tmp_path: Path)
     node.stop()
 
 
+async def test_who_looks_at_the_part_of_its_own_claim_keeps_its_request(tmp_path: Path) -> None:
+    """Two results of one device: one has the part, the other only looks."""
+    results = (result("gpu-3-mig-1g4gb-0"), result("gpu-3-mig-1g4gb-0", "look", admin=True))
+    node = Machine(tmp_path, [claim(0, *results)]).start()
+    await node.prepare(ref(0))
+    devices = node.book()[UIDS[0]].devices
+    assert [(d.request, d.admin_access) for d in devices] == [("gpu", False), ("look", True)]
+    await node.unprepare(ref(0))
+    assert there(node) == []
+    node.stop()
+
+
 async def test_a_whole_card_is_joined_first(tmp_path: Path) -> None:
     """MIG mode ends when somebody wants the card whole, and comes back with the next part."""
     node = Machine(tmp_path, PARTS).start()
