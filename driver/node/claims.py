@@ -28,6 +28,9 @@ from driver.node.sharing.rules import card_sharing, with_daemon
 # The UID becomes part of a file's name and of CDI device names.
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}[A-Za-z0-9]", re.ASCII)
 
+# What a pod may call a claim; it becomes part of a path in containers.
+_POD_CLAIM = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+
 
 class ClaimRef(NamedTuple):
     """A claim as the kubelet names it."""
@@ -104,9 +107,11 @@ def _configured(
 def _metadata(claim: ResourceClaim | None, node: NodeFacts) -> Metadata | None:
     if claim is None or not node.metadata_dir:
         return None
+    # Anybody who may make claims may write any annotation.
+    pod_claim = claim.metadata.annotations.get(POD_CLAIM_NAME, "")
     return Metadata(
         folder=f"{node.metadata_dir}/{claim.metadata.uid}",
-        pod_claim=claim.metadata.annotations.get(POD_CLAIM_NAME, ""),
+        pod_claim=pod_claim if _POD_CLAIM.fullmatch(pod_claim) else "",
     )
 
 

@@ -6,8 +6,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import structs
 
+from driver.model.names import POD_CLAIM_NAME
 from driver.node import cdi, claims
 from driver.node.held import Metadata, Partition
 from driver.node.metadata import documents, mounts
@@ -169,3 +171,17 @@ async def test_what_is_missing_or_left_over_is_put_right(tmp_path: Path) -> None
     machine.start()
     assert [path.name for path in machine.metadata.iterdir()] == [UIDS[0]]
     machine.stop()
+
+
+@pytest.mark.parametrize("name", ["../../../../etc", "a/b", "a\nb", "A", "-a", "a" * 64])
+def test_an_annotation_that_no_pod_can_have_is_none(name: str) -> None:
+    """It would become part of a path; anybody who makes claims may write it."""
+    made = claim(0, result("gpu-1"))
+    annotated = structs.replace(
+        made, metadata=structs.replace(made.metadata, annotations={POD_CLAIM_NAME: name})
+    )
+    found = claims.entry(ref(0), annotated, NODE_FACTS)
+    assert found.metadata is not None
+    assert found.metadata.pod_claim == ""
+    [mount] = mounts(DRIVER, found, "gpu")
+    assert mount["containerPath"].startswith(f"{INSIDE}/resourceclaims/claim-0/gpu/")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from driver.node.mps.daemon import PROGRAM, Daemon
-from driver.node.mps.folder import MpsFolder, WantedDaemon
+from driver.node.mps.folder import DaemonState, MpsFolder, WantedDaemon
 from driver.node.mps.keeper import Keeper
 from driver.node.nvidia.control import NvmlControl
 from driver.node.nvidia.inventory import NvmlInventory
@@ -196,7 +196,8 @@ async def test_a_daemon_that_ends_is_ready_for_nobody(
     folder: MpsFolder, cards: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who wants it again before it has ended waits for the next one."""
-    end, states = Daemon.end, []
+    end = Daemon.end
+    states: list[DaemonState | None] = []
 
     async def watched(daemon: Daemon) -> None:
         states.append(folder.state("a"))
