@@ -102,20 +102,24 @@ class Preparer:
             # neither hold this call up nor come true after it.
             turn.unprepared += 1
             async with turn.lock:
-                found, _ = await asyncio.gather(
-                    self._find(asked.uid), asyncio.to_thread(self._files.remove, asked.uid)
-                )
-                if found is not None:
-                    await self._setup.set_back(found)
-                await self._store.apply(lambda book: _release(book, asked.uid))
+                await self._undo(asked.uid)
                 self._reach(FaultPoint.BEFORE_ANSWER)
+
+    async def _undo(self, uid: str) -> None:
+        found, _ = await asyncio.gather(self._find(uid), asyncio.to_thread(self._files.remove, uid))
+        if found is not None:
+            await self._setup.set_back(found)
+        await self._store.apply(lambda book: _release(book, uid))
 
     async def _reserve(self, wanted: PreparedClaim) -> PreparedClaim:
         """Enter the claim; as it stands in the checkpoint now, with what was begun for it."""
         reserved: list[PreparedClaim] = []
 
         def change(book: Book) -> Record | None:
-            reserved.append(resumed(wanted, book.get(wanted.uid)))
+            held = book.get(wanted.uid)
+            if held is not None and _is_another(held, wanted):
+                return None
+            reserved.append(resumed(wanted, held))
             return _reserve(book, reserved[0])
 
         try:
@@ -124,6 +128,12 @@ class Preparer:
             asked = ClaimRef(wanted.namespace, wanted.name, wanted.uid)
             self._on_double_use(asked, str(error))
             raise
+        if not reserved:
+            # The kubelet asks only for claims that no running pod uses, so the old devices are
+            # free; what was set up on them must not stay.
+            log.warning("claim was allocated anew without being unprepared", claim=str(wanted))
+            await self._undo(wanted.uid)
+            return await self._reserve(wanted)
         return reserved[0]
 
     async def _find(self, uid: str) -> PreparedClaim | None:
@@ -161,10 +171,12 @@ def _reserve(book: Book, wanted: PreparedClaim) -> Record | None:
     held = book.get(wanted.uid)
     if held is not None and _done(held) == _done(wanted):
         return None
-    if held is not None and held.boot == wanted.boot and _shares(held) != _shares(wanted):
-        # The kubelet asks only for claims that no running pod uses, so the old devices are free.
-        log.warning("claim was allocated anew without being unprepared", claim=str(wanted))
     return put(wanted)
+
+
+def _is_another(held: PreparedClaim, wanted: PreparedClaim) -> bool:
+    """Whether a claim has other devices now than those that it holds here."""
+    return held.boot == wanted.boot and _shares(held) != _shares(wanted)
 
 
 def _shares(claim: PreparedClaim) -> list[tuple[str, str | None]]:

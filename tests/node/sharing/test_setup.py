@@ -236,6 +236,17 @@ async def test_time_slices_are_those_of_the_claims(tmp_path: Path) -> None:
     node.stop()
 
 
+async def test_a_claim_allocated_anew_leaves_nothing_on_its_old_cards(tmp_path: Path) -> None:
+    """Under the same UID and without an unprepare: neither a rhythm nor a part stays."""
+    node = Machine(tmp_path, [sliced(0), PARTS[1]]).start()
+    for number in range(2):
+        await node.prepare(ref(number))
+        node.claims[f"claim-{number}"] = claim(number, result("gpu-1", memory="1Gi", cores="5"))
+        await node.prepare(ref(number))
+        assert node.settings() == {}
+    node.stop()
+
+
 async def test_claims_that_leave_together_do_not_wait_for_each_other(tmp_path: Path) -> None:
     """Each is still in the checkpoint when the other is set back; one may stay after all."""
     node = Machine(tmp_path, [sliced(number) for number in range(3)]).start()
