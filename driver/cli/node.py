@@ -65,9 +65,10 @@ def call(arguments: Sequence[str]) -> None:
     import_structlog()
     settings, log_level = read(arguments)
     from driver.node.run import run  # noqa: PLC0415  (--help must not wait for it)
-    from driver.obs import logging  # noqa: PLC0415
+    from driver.obs import logging, tracing  # noqa: PLC0415
 
     logging.configure(log_level)
+    tracing.configure("quadrant-node")
     asyncio.run(run(settings))
 
 

@@ -120,7 +120,8 @@ def controller(  # noqa: PLR0913 - one option for each setting
 
 
 def _serve(process: Coroutine[None, None, None], log_level: str) -> None:
-    from driver.obs import logging  # noqa: PLC0415
+    from driver.obs import logging, tracing  # noqa: PLC0415
 
     logging.configure(log_level)
+    tracing.configure("quadrant-controller")
     asyncio.run(process)

@@ -25,6 +25,7 @@ from driver.node.held import PreparedClaim, conflict, resumed
 from driver.node.sharing.rules import disagreement
 from driver.node.sharing.setup import CardSetup
 from driver.node.store import ClaimStore
+from driver.obs import tracing
 
 # The claim as the API server has it now, None when there is none of that name.
 GetClaim = Callable[[str, str], Awaitable[ResourceClaim | None]]
@@ -77,10 +78,11 @@ class Preparer:
         with self._presence(asked.uid) as turn:
             unprepared = turn.unprepared
             claim = await self._get_claim(asked.namespace, asked.name)
-            async with turn.lock:
-                if turn.unprepared != unprepared:
-                    raise ClaimRefusedError(f"claim {asked} was unprepared while it was read")
-                return await self._become(entry(asked, claim, self._node()))
+            with tracing.span("prepare", _consumer(claim), claim=str(asked)):
+                async with turn.lock:
+                    if turn.unprepared != unprepared:
+                        raise ClaimRefusedError(f"claim {asked} was unprepared while it was read")
+                    return await self._become(entry(asked, claim, self._node()))
 
     async def _become(self, wanted: PreparedClaim) -> tuple[cdi.AnswerDevice, ...]:
         ready = await self._setup.set_up(await self._reserve(wanted))
@@ -152,6 +154,12 @@ class Preparer:
             turn.calls -= 1
             if not turn.calls:
                 del self._turns[uid]
+
+
+def _consumer(claim: ResourceClaim | None) -> str:
+    """The UID of the pod that a claim is prepared for; the first, where several share it."""
+    reserved = claim.status.reserved_for if claim is not None else ()
+    return next((one.uid for one in reserved if one.resource == "pods"), "")
 
 
 def _done(claim: PreparedClaim) -> PreparedClaim:

@@ -1,19 +1,25 @@
 """Preparing and unpreparing: in any order, any number of times, through crashes and reboots."""
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from driver.model.gpuconfig import Interval
+from driver.model.resourceclaim import ResourceClaimConsumerReference
 from driver.node.checkpoint import drop, put
 from driver.node.device import device_name
 from driver.node.errors import ClaimRefusedError, DoubleUseError, StorageError
 from driver.node.faults import FaultPoint
 from driver.node.held import HeldDevice, PreparedClaim, conflict
+from driver.obs import tracing
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import CrashError, Machine
 
@@ -291,3 +297,23 @@ async def test_every_fault_point_is_passed(tmp_path: Path) -> None:
     node.store.locked(lambda _: drop(UIDS[1]))
     assert set(node.passed) == set(FaultPoint)
     node.stop()
+
+
+async def test_preparing_is_a_span_of_the_pods_trace(tmp_path: Path) -> None:
+    """Also when it is refused; unprepared claims name no pod."""
+    pod = str(uuid.uuid4())
+    reserved = structs.replace(
+        CLAIMS[0].status,
+        reserved_for=(ResourceClaimConsumerReference(resource="pods", name="p", uid=pod),),
+    )
+    exporter = InMemorySpanExporter()
+    tracing.use(SimpleSpanProcessor(exporter), "test")
+    node = Machine(tmp_path, [structs.replace(CLAIMS[0], status=reserved)]).start()
+    try:
+        await node.prepare(ref(0))
+        await node.unprepare(ref(0))
+    finally:
+        tracing.stop()
+        node.stop()
+    (found,) = exporter.get_finished_spans()
+    assert (found.name, f"{found.context.trace_id:032x}") == ("prepare", pod.replace("-", ""))
