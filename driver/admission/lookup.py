@@ -50,6 +50,7 @@ class Lookup:
             templates=await self._templates(namespace, referenced.templates),
             cards=cluster.cards(),
             extended_resources_served=cluster.extended_resources,
+            plugin_serves=cluster.has_plugin_for(self._resources.count),
             resources=self._resources,
             driver=cluster.driver,
             device_class=self._device_class,

@@ -184,6 +184,16 @@ class Cluster:
         """The kinds of cards that are published now."""
         return frozenset().union(*set(self._cards.values()))
 
+    def has_plugin_for(self, resource: str) -> bool:
+        """Whether a device plugin has something to give under this name on some node.
+
+        What the scheduler makes claims from (KEP-5004) is in no node's `allocatable`.
+        """
+        return any(
+            (amount := node.status.allocatable.get(resource)) is not None and amount.nano > 0
+            for node in self.nodes.values()
+        )
+
     def tidy(self, existing: Container[ClaimUid], now: float) -> None:
         """Forget what only matters for seconds, of claims and pods that may be gone."""
         self.ledger.tidy(existing, now)

@@ -43,7 +43,8 @@ class ReviewContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision rests on besides the pod.
 
     `claims` and `templates` hold what `referenced` names and the namespace has. `cards` are the
-    kinds of cards that are published now.
+    kinds of cards that are published now. `plugin_serves`: some node's device plugin has cards
+    under the name that stands for a number of cards.
     """
 
     namespace: ObjectMeta
@@ -54,6 +55,7 @@ class ReviewContext(msgspec.Struct, frozen=True, kw_only=True):
     templates: Mapping[str, ResourceClaimTemplate] = {}
     cards: frozenset[Card] = frozenset()
     extended_resources_served: bool = False
+    plugin_serves: bool = False
     resources: ResourceNames = ResourceNames()
     driver: str = names.DRIVER
     device_class: str = names.DRIVER
@@ -265,14 +267,15 @@ def _translate(pod: Mapping[str, Any], typed: Pod, context: ReviewContext) -> _T
 def _is_translated(container: Mapping[str, Any], wanted: Wanted, context: ReviewContext) -> bool:
     """Whether a container's resources become a claim.
 
-    A plain number of cards stays where Kubernetes itself makes a claim from it, unless the pod
-    also says which cards: an extended resource cannot.
+    A plain number of cards stays where Kubernetes itself makes a claim from it, or where a device
+    plugin has such cards on some node: they would be out of reach else. It does not stay where the
+    pod also says which cards: an extended resource cannot.
     """
     found = translate.present(container, context.resources)
     if not found or (found == (context.resources.count,) and not _ask(container, context)):
         return False
     by_resource = extended.classes_by_resource(context.classes.values())
-    native = (
+    native = context.plugin_serves or (
         context.extended_resources_served
         and extended.class_of(context.resources.count, by_resource) is not None
     )

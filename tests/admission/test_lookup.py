@@ -9,6 +9,8 @@ from driver.admission.lookup import Lookup
 from driver.controller.pods import Referenced
 from driver.controller.translate import ResourceNames
 from driver.kube.rest import Rest
+from driver.model.core import Node
+from driver.wire.decode import convert
 from tests.controller import commits
 from tests.kube.apiserver import ApiServer
 
@@ -67,3 +69,16 @@ async def test_a_template_is_read_again(
     assert await classes(look, "one") == {"one": "other"}
     await asyncio.sleep(0.02)
     assert await classes(look) == {}
+
+
+@pytest.mark.parametrize(("amount", "serves"), [(None, False), ("0", False), ("4", True)])
+async def test_a_device_plugin_is_seen_in_the_nodes(
+    rest: Rest, amount: str | None, serves: bool
+) -> None:
+    """By what is allocatable; a plugin that has gone leaves a zero."""
+    at = commits.cluster()
+    status = {"allocatable": {"nvidia.com/gpu": amount} if amount else {}}
+    at.put_node(convert(Node, {"metadata": {"name": "a"}, "status": status}))
+    look = Lookup(rest, at, device_class=commits.CLASS, resources=ResourceNames())
+    context = await look("ns", Referenced(claims=frozenset(), templates=frozenset()))
+    assert context.plugin_serves == serves

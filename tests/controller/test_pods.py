@@ -246,6 +246,19 @@ def test_plain_cards_stay_where_kubernetes_maps_them() -> None:
     assert verdict.template is None
 
 
+def test_plain_cards_stay_with_a_device_plugin() -> None:
+    """Its cards would be out of reach else; what no plugin knows is translated all the same."""
+    beside = context(plugin_serves=True)
+    stored, verdict = patched(pod(container(limits={GPU: "2"})), beside)
+    assert (verdict.template, is_gated(stored)) == (None, False)
+    for limits, annotations in (
+        ({GPU: "1", MEMORY: "5"}, {}),
+        ({GPU: "1"}, {"nvidia.com/use-gputype": "T4"}),
+    ):
+        _, verdict = patched(pod(container(limits=limits), annotations=annotations), beside)
+        assert verdict.template is not None
+
+
 @pytest.mark.parametrize(
     ("limits", "annotations", "given"),
     [

@@ -10,6 +10,7 @@ from driver.cli.simulation.apiserver import Raw
 from driver.cli.simulation.world import World
 from driver.controller import translate_template
 from driver.controller.pods import Refused, ReviewContext, referenced, review_pod
+from driver.controller.translate import ResourceNames
 from driver.model.resourceclaim import ResourceClaim, ResourceClaimTemplate
 from driver.simulator import claims
 from driver.simulator.defaults import defaulted
@@ -58,6 +59,7 @@ def _context(world: World, pod: Raw) -> ReviewContext:
         templates=found("ResourceClaimTemplate", names.templates, ResourceClaimTemplate),
         cards=world.cards,
         extended_resources_served=rules.release.extended_resources,
+        plugin_serves=cluster.has_plugin_for(ResourceNames().count),
         driver=rules.driver,
         device_class=rules.driver,
         registry=cluster.registry,
