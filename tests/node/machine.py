@@ -37,6 +37,8 @@ class Machine:
         self.metadata = folder / "metadata"
         # Whether containers are told of their devices in files.
         self.has_metadata = False
+        # Where the keeper of MPS daemons looks; None: there is none.
+        self.mps: Path | None = None
         self.journal = folder / "claims.journal"
         self.double_uses: list[ClaimRef] = []
         self.boot = 1
@@ -60,7 +62,7 @@ class Machine:
             self.control,
             folder=self.folder,
             boot=self.facts().boot,
-            daemons=Daemons(None),
+            daemons=Daemons(self.mps),
             reach=self._reach,
         )
         self.setup.recover()
@@ -90,7 +92,11 @@ class Machine:
     def facts(self) -> NodeFacts:
         """What the node knows of itself."""
         known = facts(boot=f"boot-{self.boot}", cut=MigMode.DYNAMIC)
-        return structs.replace(known, metadata_dir=str(self.metadata) if self.has_metadata else "")
+        return structs.replace(
+            known,
+            metadata_dir=str(self.metadata) if self.has_metadata else "",
+            mps_dir=str(self.mps or ""),
+        )
 
     async def prepare(self, asked: ClaimRef) -> tuple[AnswerDevice, ...]:
         """As the kubelet asks."""
