@@ -16,7 +16,7 @@ import structlog
 from driver.admission import authority as making
 from driver.admission.authority import KeyPair
 from driver.admission.certificates import CERTIFICATE_FILE, KEY_FILE, store
-from driver.kube.errors import AlreadyExists, Conflict, NotFound
+from driver.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from driver.kube.rest import Rest
 from driver.model.ids import ObjectKey
 from driver.wire import decode
@@ -121,7 +121,13 @@ class OwnCertificates:
             "metadata": {"name": self._secret.name},
             "data": _data(authority),
         }
-        await self._rest.create(place, msgspec.json.encode(body))
+        try:
+            await self._rest.create(place, msgspec.json.encode(body))
+        except Forbidden as error:
+            raise making.CertificateError(
+                f"Secret {self._secret} is not there, and this account may not create it: create an "
+                "empty one of that name, as `helm upgrade` does; it is filled then"
+            ) from error
         return authority
 
     async def _renew(

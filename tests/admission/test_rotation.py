@@ -106,6 +106,15 @@ async def test_empty_secret(cluster: ApiServer, rest: Rest, tmp_path: Path) -> N
     assert await replica(rest, tmp_path).ensure(START) == current(cluster)
 
 
+async def test_a_secret_that_is_gone_and_may_not_be_made(
+    cluster: ApiServer, rest: Rest, tmp_path: Path
+) -> None:
+    """With the chart's rights; the error says how to get on."""
+    cluster.refuse(Refusal(403, "Forbidden", "no"), times=99, method="POST", path="/secrets")
+    with pytest.raises(CertificateError, match="quadrant-authority is not there.*helm upgrade"):
+        await replica(rest, tmp_path).ensure(START)
+
+
 async def test_spoilt_secret(cluster: ApiServer, rest: Rest, tmp_path: Path) -> None:
     """It is told apart from our own faults, so that what is served can be kept meanwhile."""
     await replica(rest, tmp_path).ensure(START)

@@ -120,14 +120,20 @@ class ApiServer:
         return len(self._watches)
 
     def refuse(
-        self, refusal: Refusal, *, times: int = 1, retry_after: int | None = None, path: str = ""
+        self,
+        refusal: Refusal,
+        *,
+        times: int = 1,
+        retry_after: int | None = None,
+        path: str = "",
+        method: str = "",
     ) -> None:
-        """Answer the next requests (whose path contains `path`) with an error."""
+        """Answer the next requests (whose path contains `path`, by `method`) with an error."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         left = [times]
 
         def fault(request: web.Request) -> web.Response | None:
-            if path not in request.path or not left[0]:
+            if path not in request.path or method not in request.method or not left[0]:
                 return None
             left[0] -= 1
             return web.json_response(refusal.status(), status=refusal.code, headers=headers)
