@@ -125,8 +125,8 @@ class OwnCertificates:
             await self._rest.create(place, msgspec.json.encode(body))
         except Forbidden as error:
             raise making.CertificateError(
-                f"Secret {self._secret} is not there, and this account may not create it: create an "
-                "empty one of that name, as `helm upgrade` does; it is filled then"
+                f"Secret {self._secret} is not there, and this account may not create it: create "
+                "an empty one of that name, as `helm upgrade` does; it is filled then"
             ) from error
         return authority
 

@@ -111,7 +111,7 @@ async def test_a_secret_that_is_gone_and_may_not_be_made(
 ) -> None:
     """With the chart's rights; the error says how to get on."""
     cluster.refuse(Refusal(403, "Forbidden", "no"), times=99, method="POST", path="/secrets")
-    with pytest.raises(CertificateError, match="quadrant-authority is not there.*helm upgrade"):
+    with pytest.raises(CertificateError, match=r"quadrant-authority is not there.*helm upgrade"):
         await replica(rest, tmp_path).ensure(START)
 
 
