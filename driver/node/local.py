@@ -19,7 +19,7 @@ from driver.node.metadatafiles import MetadataFiles
 from driver.node.recover import recover
 from driver.node.settings import NodeSettings
 from driver.node.sharing.offered import cards_by_name
-from driver.node.sharing.start import start_sharing
+from driver.node.sharing.start import parts_made, start_sharing
 from driver.node.store import ClaimStore
 from driver.node.turn import Turn
 from driver.node.vendor import vendor_devices
@@ -46,6 +46,7 @@ class LocalNode:
             folder.mkdir(parents=True, exist_ok=True, mode=0o750)
             self.boot = _BOOT_ID.read_text().strip()
             self.inventory = numbered(settings, found, boot=self.boot)
+            made = parts_made(settings, boot=self.boot)
             self.cards = self.inventory.cards()
             self.files = CdiFiles(
                 Path(settings.cdi_dir),
@@ -56,7 +57,7 @@ class LocalNode:
             self.store = ClaimStore(folder / "claims.journal", reach=reach)
             recover(self.store, self.files, boot=self.boot)
             self.setup, self.offered = start_sharing(
-                settings, self.cards, self.store, boot=self.boot, reach=reach
+                settings, self.cards, self.store, boot=self.boot, made=made, reach=reach
             )
             self.turn = Turn(folder, settings.pod_uid or secrets.token_hex(8))
         except OSError as error:

@@ -45,7 +45,7 @@ class CardSetup:
         self._boot = boot
         self._daemons = daemons
         self._locks = CardLocks(folder / "cards")
-        self._witness = Witness(folder / "mig", boot=boot)
+        self._witness = Witness(folder, boot=boot)
         self._parts = Parts(control, self._witness, reach=reach)
         self._limits = folder / "hami"
         # Claims that are set back and still in the checkpoint: they need nothing any more.

@@ -1,6 +1,6 @@
 """How sharing is put together at the start of the plugin, and which control its cards have."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from driver.node.card import Card
@@ -14,7 +14,18 @@ from driver.node.sharing.partitions import MigMode
 from driver.node.sharing.port import CardControl
 from driver.node.sharing.setup import CardSetup
 from driver.node.sharing.simulated import SimulatedControl
+from driver.node.sharing.witness import Witness
 from driver.node.store import ClaimStore
+
+
+def parts_made(settings: NodeSettings, *, boot: str) -> frozenset[str]:
+    """The UUIDs of the parts that were made here, now; asked before the cards are read.
+
+    A part has its witness from when it is made (before that, only its claim in the checkpoint
+    tells of it) until it is gone. What another instance removes while this one starts is known
+    to be ours only from before. Blocking; raises `OSError`.
+    """
+    return frozenset(Witness(Path(settings.data_dir()), boot=boot).parts())
 
 
 def start_sharing(
@@ -23,10 +34,12 @@ def start_sharing(
     store: ClaimStore,
     *,
     boot: str,
+    made: Collection[str] = (),
     reach: Reach = pass_by,
 ) -> tuple[CardSetup, Offered]:
     """What sets cards up, and what the node offers of them; nothing of dead claims is left.
 
+    `made` are the `parts_made` before the cards were read: a part on them may be gone by now.
     Blocking. Raises `OSError` when the folders cannot be used.
     """
     folder = Path(settings.data_dir())
@@ -46,7 +59,7 @@ def start_sharing(
         shareable=settings.shareable,
         limits=limits,
         held=held,
-        ours=ours,
+        ours=ours.union(made),
     )
 
 

@@ -22,12 +22,12 @@ class MadePart(NamedTuple):
 
 
 class Witness:
-    """The files in one folder. Raises `StorageError` when they cannot be written."""
+    """The files below the plugin's folder. Raises `StorageError` when they cannot be written."""
 
     def __init__(self, folder: Path, *, boot: str) -> None:
-        self._folder = folder
+        self._folder = folder / "mig"
         self._boot = boot
-        folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o750)
 
     def note(self, card: str, part: MigInstance) -> None:
         """This part was made here."""
@@ -53,7 +53,10 @@ class Witness:
         for path in sorted(self._folder.iterdir()):
             if path.name.endswith(TEMPORARY):
                 continue
-            boot, *place = path.read_text().split(" ")
+            try:
+                boot, *place = path.read_text().split(" ")
+            except FileNotFoundError:
+                continue  # Another instance has just removed the part.
             if boot == self._boot and len(place) == len(MadePart._fields):
                 found[path.name] = MadePart(place[0], place[1], int(place[2]))
             else:
