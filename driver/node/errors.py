@@ -29,3 +29,7 @@ class StorageError(NodeError):
 
 class HardwareError(NodeError):
     """A card did not do what it was told."""
+
+
+class CardFailedError(HardwareError):
+    """A card takes no orders at all until it is reset; asking it again does not help."""

@@ -12,7 +12,7 @@ import pynvml
 import structlog
 
 from driver.model.gpuconfig import Interval
-from driver.node.errors import HardwareError, InventoryError
+from driver.node.errors import CardFailedError, HardwareError, InventoryError
 from driver.node.mig import MigInstance
 from driver.node.nvidia import mig
 from driver.node.nvidia.library import opened, optional
@@ -27,6 +27,13 @@ _MODES = {
 }
 # The card is not there any more, and neither is what it was told.
 _GONE = (pynvml.NVMLError_NotFound, pynvml.NVMLError_GpuIsLost)
+# The card is there, and does nothing before it is reset.
+_FAILED = (
+    pynvml.NVMLError_ResetRequired,
+    pynvml.NVMLError_Unknown,
+    pynvml.NVMLError_IrqIssue,
+    pynvml.NVMLError_Timeout,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +130,10 @@ def _card(uuid: str, what: str) -> Iterator[object]:
         with opened():
             yield pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except InventoryError as error:
-        raise HardwareError(f"card {uuid} cannot be given {what}: {error.__cause__}") from error
+        said = f"card {uuid} cannot be given {what}: {error.__cause__}"
+        if isinstance(error.__cause__, _FAILED):
+            raise CardFailedError(f"{said}; end what uses the card and reset it") from error
+        raise HardwareError(said) from error
 
 
 def _reason(error: HardwareError) -> BaseException | None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable
 import structlog
 from msgspec import structs
 
-from driver.node.errors import HardwareError
+from driver.node.errors import CardFailedError, HardwareError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.held import HeldDevice, Partition, PreparedClaim, takes
 from driver.node.mig import MigInstance
@@ -49,9 +49,12 @@ class Parts:
         return claim
 
     async def remove(self, claim: PreparedClaim, card: str) -> None:
-        """Have none of the card's parts there that were made, or begun, for the claim."""
+        """Have none of the card's parts there that were made, or begun, for the claim.
+
+        On a card that has failed they stay, and are nobody's until `clear` can remove them.
+        """
         for device in made_parts(claim, card):
-            await asyncio.to_thread(self._remove, device)
+            await asyncio.to_thread(self._let_go, device)
 
     async def join(self, card: str) -> None:
         """Have the card whole; raises `HardwareError` when parts of it are there."""
@@ -81,7 +84,8 @@ class Parts:
     async def _one(
         self, claim: PreparedClaim, device: HeldDevice, there: tuple[MigInstance, ...], note: Note
     ) -> tuple[PreparedClaim, MigInstance]:
-        found = _own(device, there, self._witness.parts())
+        made = [uuid for uuid, part in self._witness.parts().items() if not part.left]
+        found = _own(device, there, made)
         if found is None:
             _require_room(device, there)
         if found is None or not _place(device).begun:
@@ -103,6 +107,17 @@ class Parts:
         made = self._control.create_instance(place.parent, place.profile, place.start)
         self._reach(FaultPoint.PART_MADE)
         return made
+
+    def _let_go(self, device: HeldDevice) -> None:
+        try:
+            self._remove(device)
+        except CardFailedError as error:
+            # It must not keep the pod from ending.
+            made = _made_as(_place(device))
+            for uuid, part in self._witness.parts().items():
+                if part == made:
+                    self._witness.leave(uuid, part)
+            log.warning("partition left on a card that has failed", error=str(error))
 
     def _remove(self, device: HeldDevice) -> None:
         place = _place(device)
@@ -162,8 +177,9 @@ def _require_room(device: HeldDevice, there: Iterable[MigInstance]) -> None:
         if one.start < place.start + place.size and place.start < one.start + one.size:
             raise HardwareError(
                 f"{device.device} cannot be made: partition {one.profile} at {one.start} "
-                f"({one.uuid}) is in its place, which this plugin has not made for a claim; remove "
-                "it with nvidia-smi mig, or run the plugin with mig=static"
+                f"({one.uuid}) is in its place, which no claim has and this plugin has not made or "
+                "cannot remove: remove it with nvidia-smi mig or reset the card, or run the plugin "
+                "with mig=static"
             )
 
 

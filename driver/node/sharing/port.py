@@ -22,7 +22,8 @@ class CardControl(Protocol):
 
     Every call blocks until the hardware has done it, so it is made in a thread; calls about one
     card are made one at a time. All but `create_instance` may be repeated. Each raises
-    `HardwareError` with the card and what was wanted when the hardware refuses.
+    `HardwareError` with the card and what was wanted when the hardware refuses, and of these
+    `CardFailedError` when it will go on refusing until the card is reset.
     """
 
     def set_time_slice(self, uuid: str, interval: Interval) -> None:

@@ -12,6 +12,10 @@ from driver.node.errors import StorageError
 from driver.node.files import TEMPORARY, replace_file
 from driver.node.mig import MigInstance
 
+# Card, profile and start.
+_PLACE = 3
+_LEFT = " left"
+
 
 class MadePart(NamedTuple):
     """A part that was made here: its card's UUID, and its place."""
@@ -19,6 +23,8 @@ class MadePart(NamedTuple):
     card: str
     profile: str
     start: int
+    # Its claim has gone, and the card would not remove it: to be given to nobody.
+    left: bool = False
 
 
 class Witness:
@@ -31,8 +37,16 @@ class Witness:
 
     def note(self, card: str, part: MigInstance) -> None:
         """This part was made here."""
-        path = self._folder / part.uuid
-        content = f"{self._boot} {card} {part.profile} {part.start}".encode()
+        self._write(part.uuid, MadePart(card, part.profile, part.start))
+
+    def leave(self, uuid: str, part: MadePart) -> None:
+        """The claim that had this part has gone without it."""
+        self._write(uuid, part._replace(left=True))
+
+    def _write(self, uuid: str, part: MadePart) -> None:
+        path = self._folder / uuid
+        place = f"{part.card} {part.profile} {part.start}"
+        content = f"{self._boot} {place}{_LEFT if part.left else ''}".encode()
         try:
             if not path.exists() or path.read_bytes() != content:
                 replace_file(path, content)
@@ -57,8 +71,9 @@ class Witness:
                 boot, *place = path.read_text().split(" ")
             except FileNotFoundError:
                 continue  # Another instance has just removed the part.
-            if boot == self._boot and len(place) == len(MadePart._fields):
-                found[path.name] = MadePart(place[0], place[1], int(place[2]))
+            if boot == self._boot and len(place) >= _PLACE:
+                left = place[_PLACE:] == [_LEFT.strip()]
+                found[path.name] = MadePart(place[0], place[1], int(place[2]), left)
             else:
                 path.unlink(missing_ok=True)
         return found

@@ -3,7 +3,7 @@
 import pytest
 
 from driver.model.gpuconfig import Interval
-from driver.node.errors import HardwareError
+from driver.node.errors import CardFailedError, HardwareError
 from driver.node.nvidia.control import NvmlControl
 from driver.node.nvidia.inventory import NvmlInventory
 from driver.node.sharing.port import ComputeMode
@@ -83,6 +83,22 @@ def test_what_was_on_a_lost_card_is_gone(boot: Boot) -> None:
     assert NvmlControl().instances(MIG_CARD) == ()
     with pytest.raises(HardwareError, match="GPU is lost"):
         NvmlControl().create_instance(MIG_CARD, "1g.10gb", 0)
+
+
+@pytest.mark.parametrize("code", [fake.RESET_REQUIRED, fake.UNKNOWN])
+def test_a_card_that_has_failed_says_what_helps(boot: Boot, code: int) -> None:
+    """It still has its partitions, so they are not gone; whoever asks is told not to wait."""
+    machine = boot("h100x2-mig")
+    made = NvmlControl().create_instance(MIG_CARD, "1g.10gb", 0)
+    machine.errors(0, {"*": code})
+    for ask in (
+        lambda: NvmlControl().mig_enabled(MIG_CARD),
+        lambda: NvmlControl().destroy_instance(MIG_CARD, made.uuid),
+    ):
+        with pytest.raises(CardFailedError, match="reset it"):
+            ask()
+    machine.errors(0, {})
+    assert NvmlControl().instances(MIG_CARD) == (made,)
 
 
 def test_mig_mode_changes_when_nobody_is_there(boot: Boot) -> None:

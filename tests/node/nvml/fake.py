@@ -11,6 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LOST = 15
+RESET_REQUIRED = 16
+UNKNOWN = 999
 XID = 8
 DOUBLE_BIT_ECC = 2
 

@@ -10,7 +10,7 @@ from driver.model.gpuconfig import Interval
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.checkpoint import put
 from driver.node.claims import entry
-from driver.node.errors import ClaimRefusedError, HardwareError
+from driver.node.errors import CardFailedError, ClaimRefusedError, HardwareError
 from driver.node.mig import MigInstance
 from driver.node.sharing.simulated import SimulatedControl
 from tests.node.builders import UIDS, claim, ref, result, slicing
@@ -202,6 +202,43 @@ async def test_a_part_in_use_keeps_its_claim(
         assert node.cdi_files() == set()
     await node.unprepare(ref(0))
     assert (node.book(), there(node)) == ({}, [])
+    node.stop()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_card_that_has_failed_lets_its_claim_go(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    restarts: bool,
+) -> None:
+    """The part that stays is given to nobody, and removed as soon as the card does it."""
+    node = Machine(tmp_path, [*PARTS[:2], claim(2, result("gpu-3-mig-1g4gb-0"))]).start()
+    await node.prepare(ref(0))
+
+    def failed(_self: SimulatedControl, _card: str, part: str) -> None:
+        raise CardFailedError(f"{part}: reset required")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedControl, "destroy_instance", failed)
+        for _ in range(2):
+            await node.unprepare(ref(0))
+        assert (node.book(), there(node)) == ({}, [("1g.4gb", 0)])
+        if restarts:
+            node.stop()
+            node.start()
+        with pytest.raises(HardwareError, match="is in its place"):
+            await node.prepare(ref(2))
+        await node.unprepare(ref(2))
+        await node.prepare(ref(1))
+    if restarts:
+        node.stop()
+        node.start()
+        assert there(node) == [("2g.8gb", 2)]
+    await node.prepare(ref(2))
+    for number in (1, 2):
+        await node.unprepare(ref(number))
+    assert there(node) == []
+    assert list((tmp_path / "mig").iterdir()) == []
     node.stop()
 
 
