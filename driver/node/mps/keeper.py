@@ -46,7 +46,7 @@ class Keeper:
                 while True:
                     for name in {*self._folder.names(), *self._folder.known()}:
                         if name not in self._tasks or self._tasks[name].done():
-                            self._tasks[name] = group.create_task(self._keep(name))
+                            self._tasks[name] = group.create_task(self._kept(name))
                     await asyncio.sleep(_LOOK_EVERY_S)
         finally:
             os.close(lock)
@@ -55,6 +55,14 @@ class Keeper:
         while (lock := self._folder.lock()) is None:  # noqa: ASYNC110  (files send no events)
             await asyncio.sleep(_LOOK_EVERY_S)
         return lock
+
+    async def _kept(self, name: str) -> None:
+        """`_keep`, which an error of the disk ends for this daemon and for this time only."""
+        try:
+            await self._keep(name)
+        except OSError as error:
+            log.warning("MPS daemon not looked after", daemon=name, error=str(error))
+            await asyncio.sleep(_RETRY_FIRST_S)
 
     async def _keep(self, name: str) -> None:
         """One daemon, from when it is wanted until it is gone."""
@@ -66,15 +74,46 @@ class Keeper:
             try:
                 self._folder.create_daemon(name)
                 self._folder.keep_state(name, state)
+                if not await self._cards_are_free(name, state):
+                    continue
                 await self._begin(daemon, wanted)
                 backoff.reset()
                 await self._watch(name, daemon, state)
             except (HardwareError, OSError) as error:
                 log.warning("MPS daemon does not work", daemon=name, error=str(error))
-                self._folder.keep_state(name, structs.replace(state, error=str(error)))
+                self._say(name, structs.replace(state, error=str(error)))
                 await self._pause(name, backoff.next())
             restarts += 1
         await self._end(name, daemon)
+
+    async def _cards_are_free(self, name: str, state: DaemonState) -> bool:
+        """Wait for the end of daemons on these cards that are not wanted; no when this is not.
+
+        A card is set back with the end of its daemon, which must not undo what the next one sets.
+        """
+        said = ""
+        while (other := self._ending_on(state.cards)) is not None:
+            if self._folder.wanted(name) is None:
+                return False
+            if other != said:
+                self._say(name, structs.replace(state, error=f"daemon {other} has to end first"))
+                said = other
+            await asyncio.sleep(_LOOK_EVERY_S)
+        return True
+
+    def _ending_on(self, cards: tuple[str, ...]) -> str | None:
+        for name in self._folder.known():
+            state = self._folder.state(name)
+            if state and set(state.cards) & set(cards) and self._folder.wanted(name) is None:
+                return name
+        return None
+
+    def _say(self, name: str, state: DaemonState) -> None:
+        try:
+            self._folder.keep_state(name, state)
+        except OSError as error:
+            # It only tells who waits why; the daemon is tried again without.
+            log.warning("state of MPS daemon not written", daemon=name, error=str(error))
 
     async def _begin(self, daemon: Daemon, wanted: WantedDaemon) -> None:
         for card in wanted.cards:
@@ -121,10 +160,10 @@ class Keeper:
             await daemon.end()
             for card in state.cards:
                 await asyncio.to_thread(self._control.set_compute_mode, card, ComputeMode.DEFAULT)
-        except HardwareError as error:
+            self._folder.keep_state(name, None)
+        except (HardwareError, OSError) as error:
             # Said until it is over; whoever waits for the end has a bound of its own.
             log.warning("MPS daemon not ended", daemon=name, error=str(error))
             await asyncio.sleep(_RETRY_LAST_S)
             return
-        self._folder.keep_state(name, None)
         log.info("MPS daemon ended", daemon=name)

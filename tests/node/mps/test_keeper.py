@@ -1,6 +1,7 @@
 """MPS daemons: kept while they are wanted, whatever happens to them or to the keeper."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from driver.node.mps import keeper
 from driver.node.mps.daemon import PROGRAM, Daemon
 from driver.node.mps.folder import DaemonState, MpsFolder, WantedDaemon
 from driver.node.mps.keeper import Keeper
@@ -167,6 +169,71 @@ async def test_the_next_keeper_takes_over(
         await give_up(folder, "a")
 
 
+async def test_a_daemon_that_is_given_up_ends_before_the_next_on_its_card(
+    folder: MpsFolder, cards: list[str], machine: fake.FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would set the card back under the one that has begun there."""
+    async with keeping(folder):
+        folder.want("b", WantedDaemon(cards=tuple(cards[:2])))
+        await until(lambda: ready(folder, "b"))
+        process = pid(folder, "b")
+    folder.unwant("b")
+    folder.want("a", WantedDaemon(cards=(cards[1],)))
+    end, start = Daemon.end, Daemon.start
+    lived: list[bool] = []
+
+    async def slow(daemon: Daemon) -> None:
+        state = None
+        while state is None or not state.error:
+            await asyncio.sleep(0.05)
+            state = folder.state("a")
+        await end(daemon)
+
+    async def watched(daemon: Daemon, on: tuple[str, ...]) -> None:
+        lived.append(alive(process))
+        await start(daemon, on)
+
+    async with keeping(folder):
+        with monkeypatch.context() as patch:
+            patch.setattr(Daemon, "end", slow)
+            patch.setattr(Daemon, "start", watched)
+            await until(lambda: ready(folder, "a"))
+        assert lived == [False]
+        assert [mode(machine, card) for card in (0, 1)] == [DEFAULT, EXCLUSIVE]
+        await give_up(folder, "a")
+
+
+async def test_a_full_disk_ends_neither_keeper_nor_daemons(
+    folder: MpsFolder, cards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be written is tried again: of one that begins, one that runs, one that ends."""
+    monkeypatch.setattr(keeper, "_RETRY_LAST_S", 0.2)
+    refused: list[str] = []
+
+    def full(path: Path, _data: bytes) -> None:
+        refused.append(path.parent.name)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    async with keeping(folder):
+        for name, card in (("runs", cards[0]), ("ends", cards[1])):
+            folder.want(name, WantedDaemon(cards=(card,)))
+        await until(lambda: ready(folder, "runs") and ready(folder, "ends"))
+        processes = [pid(folder, name) for name in ("runs", "ends")]
+        folder.want("begins", WantedDaemon(cards=(cards[2],)))
+        folder.want("runs", WantedDaemon(cards=(cards[0],), threads=20))
+        folder.unwant("ends")
+        with monkeypatch.context() as patch:
+            patch.setattr("driver.node.mps.folder.replace_file", full)
+            await until(lambda: all(refused.count(n) > 1 for n in ("begins", "runs", "ends")))
+            assert folder.is_kept()
+            assert all(alive(process) for process in processes)
+        await until(lambda: ready(folder, "runs") and ready(folder, "begins"))
+        await until(lambda: set(folder.known()) == {"runs", "begins"})
+        assert pid(folder, "runs") == processes[0]
+        assert not alive(processes[1])
+        await give_up(folder, "runs", "begins")
+
+
 async def test_one_keeper_at_a_time(folder: MpsFolder, cards: list[str]) -> None:
     """A second one waits for the end of the first."""
     async with keeping(folder), keeping(folder):
@@ -228,12 +295,12 @@ async def test_as_a_process_it_ends_tidily(
     """`quadrant mps` keeps daemons, and leaves them alone when it is told to end."""
     folder.want("a", WantedDaemon(cards=(cards[0],)))
     command = [sys.executable, "-m", "driver.cli", "mps", f"--mps-dir={folder.path}"]
-    keeper = await asyncio.create_subprocess_exec(*command)
+    process = await asyncio.create_subprocess_exec(*command)
     try:
         await until(lambda: ready(folder, "a"))
     finally:
-        keeper.terminate()
-        assert await keeper.wait() == 0
+        process.terminate()
+        assert await process.wait() == 0
     assert alive(pid(folder, "a"))
     async with keeping(folder):
         await give_up(folder, "a")
