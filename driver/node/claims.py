@@ -162,7 +162,19 @@ def _held(asked: ClaimRef, result: DeviceRequestAllocationResult, node: NodeFact
         raise ClaimRefusedError(
             f"claim {asked} has device {result.device}, whose card does not answer: {card.lost}"
         )
+    if part is None and not result.admin_access:
+        _require_whole(asked, card, node)
     return _of_part(result, part, node) if part else _of_card(result, card, node)
+
+
+def _require_whole(asked: ClaimRef, card: Card, node: NodeFacts) -> None:
+    """A claim may be older than the setting by which its card is not offered whole any more."""
+    if card.mig is not None and card.mig.enabled and not node.cuts_cards:
+        raise ClaimRefusedError(
+            f"claim {asked} has card {card.uuid} whole, which is in MIG mode, where nothing runs "
+            f"on it: remove its parts, turn the mode off with nvidia-smi -i {card.uuid} -mig 0 and "
+            "start the plugin again, or delete the pod and the claim"
+        )
 
 
 def _of_card(result: DeviceRequestAllocationResult, card: Card, node: NodeFacts) -> HeldDevice:

@@ -1,7 +1,10 @@
 """What the plugin has on its machine, put together while another instance still works on it."""
 
 from pathlib import Path
+from typing import Literal
 
+import pytest
+import structlog
 from msgspec import structs
 
 from driver.node.card import Card
@@ -13,6 +16,23 @@ from driver.node.simulated import cards
 from tests.node.builders import NODE
 
 PART = MigInstance(uuid="MIG-mine", profile="1g.10gb", start=6, size=1)
+
+
+def node(folder: Path, mig: Literal["off", "static", "dynamic"]) -> NodeSettings:
+    """A plugin in a folder of its own."""
+    return NodeSettings(
+        node_name=NODE,
+        simulate="1xH100-SXM",
+        mig=mig,
+        plugins_dir=f"{folder}/p",
+        cdi_dir=f"{folder}/c",
+    )
+
+
+def witness(settings: NodeSettings) -> Witness:
+    """What says of parts that the plugin has made them."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Witness(Path(settings.data_dir()), boot=boot)
 
 
 class BesideAnother:
@@ -30,20 +50,28 @@ class BesideAnother:
         return (structs.replace(card, mig=mig),)
 
 
+@pytest.mark.parametrize(("mig", "told"), [("off", 1), ("static", 0), ("dynamic", 0)])
+def test_a_card_that_stays_in_mig_mode_is_told_of(
+    tmp_path: Path, mig: Literal["off", "static", "dynamic"], told: int
+) -> None:
+    """Where nothing of it is published any more: with the command that brings it back."""
+    settings = node(tmp_path, mig)
+    with structlog.testing.capture_logs() as logs:
+        local = LocalNode(settings, cards=BesideAnother(witness(settings)))
+    local.close()
+    said = [log for log in logs if "card not published" in log["event"]]
+    assert len(said) == told
+    assert all(log["command"].endswith(" -mig 0") for log in said)
+    assert bool(local.offered.devices(counters=True)) == (not told)
+
+
 def test_a_part_that_the_old_instance_removes_is_still_ours(tmp_path: Path) -> None:
     """Its card goes on being offered whole and in all parts, not as what it was cut into."""
-    settings = NodeSettings(
-        node_name=NODE,
-        simulate="1xH100-SXM",
-        mig="dynamic",
-        plugins_dir=f"{tmp_path}/p",
-        cdi_dir=f"{tmp_path}/c",
-    )
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    witness = Witness(Path(settings.data_dir()), boot=boot)
+    settings = node(tmp_path, "dynamic")
+    made = witness(settings)
     (card,) = cards("1xH100-SXM", NODE)
-    witness.note(card.uuid, PART)
-    local = LocalNode(settings, cards=BesideAnother(witness))
+    made.note(card.uuid, PART)
+    local = LocalNode(settings, cards=BesideAnother(made))
     names = {device.name for device in local.offered.devices(counters=True)}
     local.close()
     assert {"gpu-0", "gpu-0-mig-1g10gb-6", "gpu-0-mig-3g40gb-0"} <= names

@@ -79,8 +79,11 @@ def offers(card: Card, mode: MigMode) -> tuple[Offer, ...]:
 
 
 def is_cut_up(card: Card, mode: MigMode) -> bool:
-    """Whether the card itself is not offered, because it is in parts that stay."""
-    return mode is MigMode.STATIC and card.mig is not None and card.mig.enabled
+    """Whether the card itself is not offered: in MIG mode nothing runs on it, only on its parts.
+
+    Only where claims cut cards up is the mode turned off for who wants the card whole.
+    """
+    return mode is not MigMode.DYNAMIC and card.mig is not None and card.mig.enabled
 
 
 def part(offer: Offer) -> Device:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import structlog
+
 from driver.node.card import Card
 from driver.node.faults import Reach, pass_by
 from driver.node.inventories import NVML, SIMULATED, chosen
@@ -10,12 +12,14 @@ from driver.node.settings import NodeSettings
 from driver.node.sharing.daemons import Daemons
 from driver.node.sharing.fixed import FixedCards
 from driver.node.sharing.offered import ADVISORY, BY_HAMI_CORE, Offered, offered
-from driver.node.sharing.partitions import MigMode
+from driver.node.sharing.partitions import MigMode, is_cut_up
 from driver.node.sharing.port import CardControl
 from driver.node.sharing.setup import CardSetup
 from driver.node.sharing.simulated import SimulatedControl
 from driver.node.sharing.witness import Witness
 from driver.node.store import ClaimStore
+
+log = structlog.get_logger(__name__)
 
 
 def parts_made(settings: NodeSettings, *, boot: str) -> frozenset[str]:
@@ -53,7 +57,7 @@ def start_sharing(
     )
     held, ours = setup.recover()
     limits = BY_HAMI_CORE if settings.hami_core_dir else ADVISORY
-    return setup, offered(
+    found = offered(
         cards,
         mig=MigMode(settings.mig),
         shareable=settings.shareable,
@@ -61,6 +65,19 @@ def start_sharing(
         held=held,
         ours=ours.union(made),
     )
+    _tell_withheld(found)
+    return setup, found
+
+
+def _tell_withheld(found: Offered) -> None:
+    for card in found.cards:
+        if found.modes[card.uuid] is MigMode.OFF and is_cut_up(card, MigMode.OFF):
+            log.warning(
+                "card not published: it is in MIG mode, and mig is off; turn the mode off with "
+                "nvidia-smi and start the plugin again, or set mig to static or dynamic",
+                card=card.uuid,
+                command=f"nvidia-smi -i {card.uuid} -mig 0",
+            )
 
 
 def control(settings: NodeSettings, cards: Sequence[Card], *, boot: str) -> CardControl:

@@ -8,9 +8,10 @@ from msgspec import structs
 from driver.model.resourceslice import Device
 from driver.node.card import Card
 from driver.node.claims import entry
+from driver.node.errors import ClaimRefusedError
 from driver.node.held import Partition
 from driver.node.mig import MigInstance, MigProfile
-from driver.node.sharing.offered import ADVISORY, BY_HAMI_CORE, offered
+from driver.node.sharing.offered import ADVISORY, BY_HAMI_CORE, cards_by_name, offered
 from driver.node.sharing.partitions import MigMode, Offer, offers, part
 from driver.node.simulated import cards
 from driver.node.slices import counter_sets, pool
@@ -126,9 +127,10 @@ def _profile(name: str) -> MigProfile:
     ("mig", "enabled", "instances", "names"),
     [
         (MigMode.OFF, False, (), ["gpu-0"]),
-        (MigMode.OFF, True, (instance(),), ["gpu-0"]),
-        (MigMode.STATIC, False, (), ["gpu-0"]),
         # In MIG mode nothing can run on the card itself.
+        (MigMode.OFF, True, (instance(),), []),
+        (MigMode.OFF, True, (), []),
+        (MigMode.STATIC, False, (), ["gpu-0"]),
         (MigMode.STATIC, True, (), []),
         (
             MigMode.STATIC,
@@ -207,6 +209,21 @@ def test_a_claim_for_a_part_holds_that_part() -> None:
     looks = claim(0, result("gpu-3-mig-2g8gb-2", admin=True))
     (device,) = entry(ref(), looks, node).devices
     assert device.uuid == node.cards["gpu-3"].uuid
+
+
+@pytest.mark.parametrize("mig", [MigMode.OFF, MigMode.STATIC])
+def test_a_card_in_mig_mode_is_not_handed_out_whole(mig: MigMode) -> None:
+    """A claim may have been allocated before the setting was changed; who only looks may look."""
+    found = card(enabled=True)
+    node = structs.replace(
+        facts(),
+        cards=cards_by_name(offered([found], mig=mig, shareable=True)),
+        cuts_cards=False,
+    )
+    with pytest.raises(ClaimRefusedError, match=f"nvidia-smi -i {found.uuid} -mig 0"):
+        entry(ref(), claim(0, result("gpu-0")), node)
+    (device,) = entry(ref(), claim(0, result("gpu-0", admin=True)), node).devices
+    assert device.uuid == found.uuid
 
 
 def test_a_lost_card_has_no_parts() -> None:
