@@ -55,7 +55,7 @@ def put(claim: PreparedClaim) -> Record:
 
 
 def drop(uid: str) -> Record:
-    """The record that a claim is not held any more."""
+    """The record that a claim is not held any more; also of one that never was."""
     return Record(version=VERSION, uid=uid)
 
 
@@ -115,8 +115,8 @@ class Book:
         self._holders: dict[int, set[str]] = {}
         self.line_count = 0
 
-    def apply(self, line: bytes) -> DamagedLine | None:
-        """Take in one line (without its line end); a damaged one changes nothing."""
+    def apply(self, line: bytes) -> Record | DamagedLine:
+        """Take in one line (without its line end); what it is. A damaged one changes nothing."""
         record = decode(line)
         if isinstance(record, DamagedLine):
             return record
@@ -129,7 +129,7 @@ class Book:
                 self._lines[record.uid] = line
             for device in record.claim.devices:
                 self._holders.setdefault(device.index, set()).add(record.uid)
-        return None
+        return record
 
     def get(self, uid: str) -> PreparedClaim | None:
         """A claim, if it is held."""

@@ -76,16 +76,16 @@ class Preparer:
         disk does not take it, and what reading the claim raises.
         """
         with self._presence(asked.uid) as turn:
-            unprepared = turn.unprepared
+            unprepared, moment = turn.unprepared, self._store.dropped.now()
             claim = await self._get_claim(asked.namespace, asked.name)
             with tracing.span("prepare", _consumer(claim), claim=str(asked)):
-                async with turn.lock:
+                async with turn.lock, self._store.turns.held(asked.uid):
                     if turn.unprepared != unprepared:
-                        raise ClaimRefusedError(f"claim {asked} was unprepared while it was read")
-                    return await self._become(entry(asked, claim, self._node()))
+                        raise _late(asked)
+                    return await self._become(entry(asked, claim, self._node()), moment)
 
-    async def _become(self, wanted: PreparedClaim) -> tuple[cdi.AnswerDevice, ...]:
-        ready = await self._setup.set_up(await self._reserve(wanted))
+    async def _become(self, wanted: PreparedClaim, moment: int) -> tuple[cdi.AnswerDevice, ...]:
+        ready = await self._setup.set_up(await self._reserve(wanted, moment))
         await asyncio.to_thread(self._files.write, _done(ready))
         await self._store.apply(lambda book: _finish(book, ready))
         self._reach(FaultPoint.BEFORE_ANSWER)
@@ -103,21 +103,33 @@ class Preparer:
             # A prepare that the kubelet has given up may still be reading the claim. It must
             # neither hold this call up nor come true after it.
             turn.unprepared += 1
-            async with turn.lock:
+            async with turn.lock, self._store.turns.held(asked.uid):
                 await self._undo(asked.uid)
                 self._reach(FaultPoint.BEFORE_ANSWER)
 
     async def _undo(self, uid: str) -> None:
         found, _ = await asyncio.gather(self._find(uid), asyncio.to_thread(self._files.remove, uid))
-        if found is not None:
-            await self._setup.set_back(found)
-        await self._store.apply(lambda book: _release(book, uid))
+        if found is None:
+            await self._drop(uid)
+            return
+        async with self._setup.set_back(found):
+            await self._drop(uid)
 
-    async def _reserve(self, wanted: PreparedClaim) -> PreparedClaim:
-        """Enter the claim; as it stands in the checkpoint now, with what was begun for it."""
+    async def _drop(self, uid: str) -> None:
+        # Written also where nothing is held: another instance may just be reading the claim.
+        await self._store.apply(lambda _book: drop(uid))
+
+    async def _reserve(self, wanted: PreparedClaim, moment: int) -> PreparedClaim:
+        """Enter the claim; as it stands in the checkpoint now, with what was begun for it.
+
+        Refused when another instance has unprepared it after `moment`.
+        """
+        asked = ClaimRef(wanted.namespace, wanted.name, wanted.uid)
         reserved: list[PreparedClaim] = []
 
         def change(book: Book) -> Record | None:
+            if self._store.dropped.since(wanted.uid, moment):
+                raise _late(asked)
             held = book.get(wanted.uid)
             if held is not None and _is_another(held, wanted):
                 return None
@@ -127,7 +139,6 @@ class Preparer:
         try:
             await self._store.apply(change)
         except DoubleUseError as error:
-            asked = ClaimRef(wanted.namespace, wanted.name, wanted.uid)
             self._on_double_use(asked, str(error))
             raise
         if not reserved:
@@ -135,7 +146,7 @@ class Preparer:
             # free; what was set up on them must not stay.
             log.warning("claim was allocated anew without being unprepared", claim=str(wanted))
             await self._undo(wanted.uid)
-            return await self._reserve(wanted)
+            return await self._reserve(wanted, moment)
         return reserved[0]
 
     async def _find(self, uid: str) -> PreparedClaim | None:
@@ -154,6 +165,13 @@ class Preparer:
             turn.calls -= 1
             if not turn.calls:
                 del self._turns[uid]
+
+
+def _late(asked: ClaimRef) -> ClaimRefusedError:
+    return ClaimRefusedError(
+        f"claim {asked} was unprepared while it was read; if a pod still needs it, the kubelet "
+        "asks again"
+    )
 
 
 def _consumer(claim: ResourceClaim | None) -> str:
@@ -194,7 +212,3 @@ def _shares(claim: PreparedClaim) -> list[tuple[str, str | None]]:
 def _finish(book: Book, wanted: PreparedClaim) -> Record | None:
     done = _done(wanted)
     return None if book.get(wanted.uid) == done else put(done)
-
-
-def _release(book: Book, uid: str) -> Record | None:
-    return None if book.get(uid) is None else drop(uid)

@@ -17,6 +17,8 @@ from pathlib import Path
 import structlog
 
 from driver.node.checkpoint import Book, DamagedLine, Record, encode
+from driver.node.claimlocks import ClaimLocks
+from driver.node.dropped import Dropped
 from driver.node.errors import NodeError, StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.files import replace_file, sync_folder
@@ -41,6 +43,10 @@ class ClaimStore:
         self._reach = reach
         self._book = Book()
         self._inode = self._size = -1
+        # What the other instance has let go of.
+        self.dropped = Dropped()
+        # Held around everything that is done about a claim.
+        self.turns = ClaimLocks(path.with_name(f"{path.name}.turns"))
         self._waiting: list[tuple[Change, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "checkpoint")
@@ -209,6 +215,7 @@ class ClaimStore:
         status = self._path.stat()
         if status.st_ino != self._inode or status.st_size < self._size:
             self._book, self._inode, self._size = Book(), status.st_ino, 0
+            self.dropped.forget()
         if status.st_size > self._size:
             self._take_in(self._read(status.st_size))
 
@@ -224,9 +231,16 @@ class ClaimStore:
         return whole
 
     def _take_in(self, data: bytes) -> None:
-        damaged = [bad for line in data.split(b"\n")[:-1] if (bad := self._book.apply(line))]
+        damaged: list[DamagedLine] = []
+        for line in data.split(b"\n")[:-1]:
+            record = self._book.apply(line)
+            if isinstance(record, DamagedLine):
+                damaged.append(record)
+            elif record.claim is None:
+                self.dropped.note(record.uid)
         self._size += len(data)
         if damaged:
+            self.dropped.forget()
             self._set_aside(damaged)
 
     def _set_aside(self, damaged: list[DamagedLine]) -> None:

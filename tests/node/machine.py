@@ -8,7 +8,7 @@ from msgspec import structs
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.cdi import AnswerDevice
 from driver.node.cdifiles import CdiFiles
-from driver.node.checkpoint import Book
+from driver.node.checkpoint import Book, Record
 from driver.node.claims import ClaimRef, NodeFacts
 from driver.node.faults import FaultPoint
 from driver.node.held import PreparedClaim
@@ -116,7 +116,7 @@ class Machine:
         """What the checkpoint holds, read anew from the disk."""
         book = Book()
         for line in self.journal.read_bytes().splitlines():
-            assert book.apply(line) is None
+            assert isinstance(book.apply(line), Record)
         return {claim.uid: claim for claim in book.claims()}
 
     def cdi_files(self) -> set[str]:

@@ -1,11 +1,13 @@
 """How the cards of a claim are set up before its first container, and set back after its last.
 
-What a card is set to follows from the claims that hold it, so both steps can be repeated, and come
-after the claim is in the checkpoint and before it leaves it.
+What a card is set to follows from the claims that hold it, so both steps can be repeated. A claim
+is in the checkpoint before its cards are set up, and leaves it while they are still locked after
+they were set back: of two that leave at the same time the second one sees that it is the last.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import structlog
@@ -48,8 +50,6 @@ class CardSetup:
         self._witness = Witness(folder, boot=boot)
         self._parts = Parts(control, self._witness, reach=reach)
         self._limits = folder / "hami"
-        # Claims that are set back and still in the checkpoint: they need nothing any more.
-        self._leaving: set[str] = set()
 
     def recover(self) -> tuple[list[PreparedClaim], frozenset[str]]:
         """Take away what no claim has any more; blocking, before anything is prepared.
@@ -73,7 +73,6 @@ class CardSetup:
 
         Raises `HardwareError` or `StorageError` when that cannot be; a repetition goes on.
         """
-        self._leaving.discard(claim.uid)
         for card in _cards(claim):
             async with self._locks.held(card):
                 claim = await self._set_up(claim, card)
@@ -84,22 +83,28 @@ class CardSetup:
             await asyncio.to_thread(limiter.create, claim.limiter)
         return claim
 
-    async def set_back(self, claim: PreparedClaim) -> None:
-        """Have the cards as the other claims need them, while this one is still in the checkpoint.
+    @asynccontextmanager
+    async def set_back(self, claim: PreparedClaim) -> AsyncIterator[None]:
+        """Have the cards as the other claims need them, and locked while this one is taken out.
 
-        Raises `HardwareError` or `StorageError`; a repetition goes on.
+        The caller takes it out of the checkpoint inside. Raises `HardwareError` or `StorageError`
+        before that; a repetition goes on.
         """
-        self._leaving.add(claim.uid)
         if claim.limiter is not None:
             await asyncio.to_thread(limiter.remove, claim.limiter)
         if claim.boot != self._boot:
-            return  # The reboot has set everything back.
-        if daemon := daemon_cards(claim):
-            async with self._locks.held(daemon[0]):
+            yield  # The reboot has set everything back.
+            return
+        daemon = daemon_cards(claim)
+        async with AsyncExitStack() as locks:
+            # Whoever sets up holds one card at a time, so in this order nobody waits in a circle.
+            for card in sorted({*_cards(claim), *daemon[:1]}):
+                await locks.enter_async_context(self._locks.held(card))
+            if daemon:
                 await self._daemons.stop(claim, await self._others(claim.uid))
-        for card in _cards(claim):
-            async with self._locks.held(card):
+            for card in _cards(claim):
                 await self._set_back(claim, card)
+            yield
 
     async def _set_up(self, claim: PreparedClaim, card: str) -> PreparedClaim:
         whole = any(d.can_be_cut and d.card() == card for d in takes(claim))
@@ -135,8 +140,7 @@ class CardSetup:
     async def _others(self, uid: str) -> Sequence[PreparedClaim]:
         found: list[PreparedClaim] = []
         await self._store.apply(lambda book: _collect(book, self._boot, found))
-        self._leaving &= {claim.uid for claim in found}
-        return [claim for claim in found if claim.uid not in (uid, *self._leaving)]
+        return [claim for claim in found if claim.uid != uid]
 
 
 def _collect(book: Book, boot: str, into: list[PreparedClaim]) -> Record | None:

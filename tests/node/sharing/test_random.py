@@ -82,9 +82,7 @@ class World:
         await getattr(self, f"_{kind}")(what)
 
     async def _calls(self, calls: list[tuple[str, int, bool]]) -> None:
-        # The kubelet asks about one claim in one place at a time.
-        place = {number: last for _, number, last in calls}
-        await asyncio.gather(*(self._call(kind, n, place[n]) for kind, n, _ in calls))
+        await asyncio.gather(*(self._call(*call) for call in calls))
 
     async def _call(self, kind: str, number: int, last: bool) -> None:
         node = self.instances[-1 if last else 0]

@@ -8,7 +8,7 @@ import pytest
 
 from driver.model.gpuconfig import Interval
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.checkpoint import put
+from driver.node.checkpoint import drop, put
 from driver.node.claims import entry
 from driver.node.errors import CardFailedError, ClaimRefusedError, HardwareError
 from driver.node.mig import MigInstance
@@ -284,22 +284,22 @@ async def test_a_claim_allocated_anew_leaves_nothing_on_its_old_cards(tmp_path: 
     node.stop()
 
 
-async def test_claims_that_leave_together_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """Each is still in the checkpoint when the other is set back; one may stay after all."""
-    node = Machine(tmp_path, [sliced(number) for number in range(3)]).start()
-    for number in range(2):
+async def test_of_claims_that_leave_together_the_last_one_sets_back(tmp_path: Path) -> None:
+    """In two instances: the second waits until the first has left the checkpoint."""
+    claims = [sliced(number) for number in range(3)]
+    node, other = Machine(tmp_path, claims).start(), Machine(tmp_path, claims).start()
+    for number in range(3):
         await node.prepare(ref(number))
-    one, other = node.book().values()
-    await node.setup.set_back(one)
-    assert interval(node) is Interval.LONG
-    await node.setup.set_back(other)
+    async with node.setup.set_back(node.book()[UIDS[0]]):
+        leaving = [asyncio.ensure_future(one.unprepare(ref(1))) for one in (node, other)]
+        leaving.append(asyncio.ensure_future(other.unprepare(ref(2))))
+        await asyncio.wait(leaving, timeout=0.1)
+        assert interval(node) is Interval.LONG
+        await node.store.apply(lambda _: drop(UIDS[0]))
+    await asyncio.gather(*leaving)
     assert interval(node) is Interval.DEFAULT
-    await node.prepare(ref(0))
-    await node.setup.set_back(other)
-    assert interval(node) is Interval.LONG
-    await asyncio.gather(*(node.unprepare(ref(number)) for number in range(3)))
-    assert node.settings() == {}
     node.stop()
+    other.stop()
 
 
 async def test_a_card_that_fails_does_not_keep_a_pod(
