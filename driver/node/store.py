@@ -43,6 +43,8 @@ class ClaimStore:
         self._reach = reach
         self._book = Book()
         self._inode = self._size = -1
+        # Whether a write has failed: what is on disk now is not known.
+        self._doubtful = False
         # What the other instance has let go of.
         self.dropped = Dropped()
         # Held around everything that is done about a claim.
@@ -136,7 +138,7 @@ class ClaimStore:
                 self._catch_up()
                 return self._commit(changes)
         except OSError as error:
-            self._inode = -1  # Read it anew: what is on disk now is not known.
+            self._doubtful = True
             failure = StorageError(
                 f"checkpoint {self._path} cannot be written: {error}; see to the disk, the kubelet "
                 "asks again"
@@ -204,7 +206,7 @@ class ClaimStore:
 
     def _catch_up(self) -> None:
         """Take in what another instance has written since, or all of a file that is new to us."""
-        if not self._path.exists() and self._inode != -1:
+        if not self._path.exists() and self._inode != -1 and not self._doubtful:
             log.error("checkpoint was removed under a running plugin", file=str(self._path))
             self._compact()
         if not self._path.exists():
@@ -213,9 +215,12 @@ class ClaimStore:
             self._path.touch(0o600)
             sync_folder(self._path.parent)
         status = self._path.stat()
-        if status.st_ino != self._inode or status.st_size < self._size:
-            self._book, self._inode, self._size = Book(), status.st_ino, 0
+        replaced = status.st_ino != self._inode or status.st_size < self._size
+        if replaced:
             self.dropped.forget()
+        if replaced or self._doubtful:
+            self._book, self._inode, self._size = Book(), status.st_ino, 0
+            self._doubtful = False
         if status.st_size > self._size:
             self._take_in(self._read(status.st_size))
 

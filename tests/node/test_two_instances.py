@@ -1,6 +1,7 @@
 """Two instances of a rolling update on one node: a claim is worked on by one at a time."""
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -9,19 +10,24 @@ from driver.model.resourceclaim import ResourceClaim
 from driver.node.checkpoint import put
 from driver.node.dropped import Dropped
 from driver.node.errors import ClaimRefusedError, StorageError
+from driver.node.faults import FaultPoint
 from driver.node.sharing.locks import CardLocks
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result, slicing
 from tests.node.machine import Machine
 
 
 class Slow(Machine):
-    """An instance whose reads of claims can be held up."""
+    """An instance whose reads of claims can be held up, and whose disk can fail."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, CLAIMS)
         self.start()
         self.reading = asyncio.Event()
         self.answered = asyncio.Event()
+
+    def _reach(self, point: FaultPoint) -> None:
+        if point == self.fault:
+            raise OSError(errno.EIO, "Input/output error")
 
     async def _get_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         self.reading.set()
@@ -76,6 +82,20 @@ async def test_what_this_instance_has_dropped_itself_refuses_nothing(tmp_path: P
     await new.prepare(ref(0))
     old.stop()
     new.stop()
+
+
+async def test_a_disk_that_fails_refuses_no_claim_that_is_read(tmp_path: Path) -> None:
+    """The checkpoint is read anew, and it is still the one whose drops were all seen."""
+    node = Slow(tmp_path)
+    reading = asyncio.ensure_future(node.prepare(ref(0)))
+    await node.reading.wait()
+    node.fault = FaultPoint.BEFORE_SYNC
+    with pytest.raises(StorageError, match="Input/output error"):
+        await node.unprepare(ref(4))
+    node.fault = None
+    node.answered.set()
+    await reading
+    node.stop()
 
 
 async def test_an_unprepare_waits_for_the_prepare_of_the_other_instance(tmp_path: Path) -> None:
