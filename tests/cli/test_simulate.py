@@ -248,6 +248,16 @@ def test_what_would_make_a_pod_fit(quadrant: Quadrant, file: Callable[[str], Pat
     assert claimless["wouldFit"] == []
 
 
+def test_what_is_wrong_with_the_claim_comes_first(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """Without its class nothing is known of devices: no advice to ask for less of them."""
+    (pending,) = _report(quadrant, INVENTORY, file(_pod()))["pending"]
+    assert "could not retrieve device class" in pending["reason"]
+    (remedy,) = pending["wouldFit"]
+    assert remedy.startswith("mend first what the reason names")
+
+
 def test_tainted_and_full_nodes_are_left_out(
     quadrant: Quadrant, file: Callable[[str], Path]
 ) -> None:

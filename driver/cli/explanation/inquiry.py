@@ -69,6 +69,11 @@ class Inquiry:
         lacking = (name for name, misfit in self._verdicts.misfits() if misfit.devices)
         return next(filter(self._verdicts.fits_when_empty, lacking), None)
 
+    def stops_with_error(self) -> bool:
+        """Whether no search gets as far as the devices; what is wrong with a claim is so on all."""
+        first = next((name for name, _ in self._verdicts.misfits()), None)
+        return first is not None and isinstance(self._search(first), AllocationError)
+
     def node_axis(self) -> Axis:
         """The choice of the node. Where the policy is none, all nodes that fit are runners-up."""
         policy, chosen = self._asked.question.node_policy, self.best_node()

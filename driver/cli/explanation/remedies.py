@@ -13,6 +13,8 @@ _NOT_EVEN_EMPTY = (
     "a node that has them"
 )
 
+_MEND_THE_CLAIM = "mend first what the reason names; only then is it looked for devices"
+
 
 def remedies(inquiry: Inquiry, cluster: Cluster) -> tuple[str, ...]:
     """One sentence for each reason that can be helped; never empty."""
@@ -23,6 +25,8 @@ def remedies(inquiry: Inquiry, cluster: Cluster) -> tuple[str, ...]:
         return tuple(found)
     if not cluster.nodes:
         return ("add a node with devices: there is no node at all",)
+    if inquiry.stops_with_error():
+        return (_MEND_THE_CLAIM,)
     # For each reason only some nodes were tried; here all are, before anything is said of all.
     empty = inquiry.fits_when_empty()
     if empty is None:
