@@ -129,24 +129,9 @@ class Controller:
             taint_rules=served.taint_rules,
             clock=time.monotonic,
         )
-        self._metrics.registry.register(
-            StateCollector(
-                self._cluster,
-                self._census,
-                self._term,
-                self._watches.informers,
-                clock=time.monotonic,
-            )
-        )
+        self._metrics.registry.register(self._state())
         self._leadership = Leadership(self._term, self._lead)
-        self._election = Election(
-            session,
-            self._leadership,
-            namespace=settings.namespace,
-            name=LEASE,
-            # A process that comes back must not take its predecessor's term for its own.
-            identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}",
-        )
+        self._election = self._candidacy(session)
         self._label = self._leader_label(session)
         self._certificates = self._own_certificates(folder)
         given = Path(settings.certificates) if settings.certificates else folder
@@ -201,7 +186,27 @@ class Controller:
         for part in reversed(parts):
             part.cancel()
 
+    def _state(self) -> StateCollector:
+        return StateCollector(
+            self._cluster,
+            self._census,
+            self._term,
+            self._watches.informers,
+            clock=time.monotonic,
+        )
+
     # Leading
+
+    def _candidacy(self, session: Session) -> Election:
+        settings = self._settings
+        return Election(
+            session,
+            self._leadership,
+            namespace=settings.namespace,
+            name=LEASE,
+            # A process that comes back must not take its predecessor's term for its own.
+            identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}",
+        )
 
     async def _lead(self, *, silent_from: float, resumed: bool) -> None:
         """From the lease to the first answer, and the leader's work ever after."""
