@@ -17,6 +17,7 @@ from tests.cluster.plugins import away, plugin, registered, running
 from tests.cluster.site import Site
 from tests.cluster.workloads import Object, container, made_from, pod, request, share, template
 from tests.node.builders import prepared
+from tests.node.versions import written_by_the_next
 
 pytestmark = pytest.mark.cluster
 
@@ -80,6 +81,28 @@ def test_a_rolling_update_under_pods_that_come_and_go(site: Site) -> None:
         site.deployment.nodes[NODE].start()
         registered(site, site.deployment.nodes[NODE])
         old.stop()
+
+
+def test_a_downgrade_under_running_pods(site: Site) -> None:
+    """What a newer plugin has written is worked with and kept; no container notices."""
+    site.api.create("templates", template("share", request(**share(memory="1Gi"))))
+    names = [f"old-{n}" for n in range(3)]
+    site.run(*(pod(name, claims={"gpu": made_from("share")}, node=NODE) for name in names))
+    own = site.deployment.nodes[NODE]
+    (known,) = (one for one in site.state["nodes"] if one["name"] == NODE)
+    journal = Path(known["plugins_dir"]) / workloads.CLASS / "claims.journal"
+    own.stop()
+    newer = [written_by_the_next(line) for line in journal.read_bytes().splitlines()]
+    journal.write_bytes(b"\n".join([*newer, b""]))
+    own.start()
+    registered(site, own)
+    site.run(pod("new", claims={"gpu": made_from("share")}, node=NODE))
+    kept = journal.read_bytes().splitlines()
+    assert set(newer) <= set(kept), "byte for byte, for the upgrade that follows"
+    statuses = [site.pod(name)["status"]["containerStatuses"][0] for name in names]
+    assert [status["restartCount"] for status in statuses] == [0, 0, 0]
+    site.delete(*names, "new")
+    site.wait("no claim to be held", lambda: site.cdi_files() == [])
 
 
 def test_slices_that_a_starting_kubelet_deletes_are_back(site: Site) -> None:

@@ -4,7 +4,6 @@ import json
 import shutil
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from driver.node.errors import DoubleUseError
 from driver.node.store import ClaimStore
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import Machine
+from tests.node.versions import written_by_the_next
 
 # Written by the plugin as of 0.1: claim 0 prepared and unprepared; 1 and 2 (shares of gpu-0),
 # 4 (gpu-1 whole) and 6 (looks at gpu-3 as an administrator) prepared.
@@ -46,18 +46,6 @@ async def test_the_checkpoint_of_the_version_before_is_read(older: Machine) -> N
     older.stop()
 
 
-def _written_by_the_next(line: bytes) -> bytes:
-    """The line as a version writes it that says more of records, claims and devices."""
-    record: dict[str, Any] = json.loads(line)["record"]
-    record["written"] = {"by": "the next version", "at": [1, 2.5, None]}
-    if entry := record.get("claim"):
-        entry["colour"] = "blue"
-        for device in entry["devices"]:
-            device["slices"] = [{"id": 7}]
-    body = json.dumps(record).encode()
-    return b'{"checksum":"%08x","record":%s,"signed":"no"}' % (zlib.crc32(body), body)
-
-
 async def test_what_the_next_version_has_written_survives_this_one(tmp_path: Path) -> None:
     """A downgrade under running pods: unknown fields are not looked at and not lost."""
     node = Machine(tmp_path, CLAIMS).start()
@@ -65,7 +53,7 @@ async def test_what_the_next_version_has_written_survives_this_one(tmp_path: Pat
         await node.prepare(ref(number))
     answers = [await node.prepare(ref(number)) for number in (1, 4, 6)]
     node.stop()
-    newer = [_written_by_the_next(line) for line in node.journal.read_bytes().splitlines()]
+    newer = [written_by_the_next(line) for line in node.journal.read_bytes().splitlines()]
     node.journal.write_bytes(b"\n".join([*newer, b""]))
     node.start()
     assert not node.store.is_lost()
