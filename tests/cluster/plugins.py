@@ -3,10 +3,12 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from hack.deployment import Part
 from tests.cluster.api import Object
 from tests.cluster.site import Site
+from tests.cluster.workloads import CLASS
 
 PROGRAM = ("-m", "driver.cli", "node")
 
@@ -46,14 +48,23 @@ def away(site: Site, node: str) -> Iterator[None]:
     own, before = site.deployment.nodes[node], devices(site, node)
     site.require_no_double_use()
     own.stop()
+    _forget_cards(site, node)
     try:
         yield
         # As long as it can be seen what the other plugin's devices are.
         site.require_no_double_use()
     finally:
+        _forget_cards(site, node)
         own.start()
         registered(site, own)
         site.wait("the node's own cards", lambda: devices(site, node) == before)
+
+
+def _forget_cards(site: Site, node: str) -> None:
+    """Other cards in a machine take a reboot: what is noted of the ones before is gone then."""
+    (known,) = (one for one in site.state["nodes"] if one["name"] == node)
+    for name in ("cards.json", "health.json"):
+        (Path(known["plugins_dir"]) / CLASS / name).unlink(missing_ok=True)
 
 
 def devices(site: Site, node: str) -> list[Object]:
