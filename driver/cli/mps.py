@@ -1,22 +1,14 @@
 """`quadrant mps`: the process that keeps MPS daemons beside the node plugin."""
 
-import argparse
 import asyncio
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import NoReturn
 
+from driver.cli.lean import Parser
 from driver.cli.usage import UsageError
 from driver.obs.lean import import_structlog
 
 DEFAULT_FOLDER = "/run/quadrant/mps"
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells a wrong call as all commands do."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
 
 
 def call(arguments: Sequence[str]) -> None:
@@ -25,19 +17,16 @@ def call(arguments: Sequence[str]) -> None:
     Raises `UsageError` for a wrong call, and what `driver.node.mps.run.run` raises.
     """
     import_structlog()
-    parser = _Parser(
+    parser = Parser(
         prog="quadrant mps",
         description="Keep the MPS daemons that the node plugin wants; one process for each node.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--mps-dir",
         default=DEFAULT_FOLDER,
         help=f"The folder that `quadrant node --mps-dir` names [{DEFAULT_FOLDER}]",
     )
-    parser.add_argument(
-        "--log-level", default="info", choices=("debug", "info", "warning", "error")
-    )
+    parser.add_log_level()
     told = parser.parse_args(arguments)
     if not PurePosixPath(told.mps_dir).is_absolute():
         raise UsageError(f"--mps-dir must be an absolute path, not {told.mps_dir!r}")

@@ -8,10 +8,11 @@ import argparse
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
+from driver.cli.lean import Parser
 from driver.cli.usage import UsageError, told_by
 from driver.node.settings import NodeSettings
 from driver.obs.lean import import_structlog
@@ -41,20 +42,12 @@ _HELP: Mapping[str, str] = {
     "metrics_port": "0: nowhere.",
     "quiet_seconds": "How long without another XID until one that asks for no reset is over.",
 }
-_LOG_LEVELS = ("debug", "info", "warning", "error")
 # Read where the option is not given.
 _VARIABLES: Mapping[str, str] = {
     "node_name": "NODE_NAME",
     "pod_uid": "POD_UID",
     "driver": "QUADRANT_DRIVER",
 }
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells a wrong call as all commands do."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
 
 
 def call(arguments: Sequence[str]) -> None:
@@ -74,15 +67,14 @@ def call(arguments: Sequence[str]) -> None:
 
 def read(arguments: Sequence[str]) -> tuple[NodeSettings, str]:
     """What the command line says, and the log level; ends the process after `--help`."""
-    parser = _Parser(
+    parser = Parser(
         prog="quadrant node",
         description="Publish the GPUs of one node and prepare claims for its kubelet.",
-        allow_abbrev=False,
     )
     fields = msgspec.structs.fields(NodeSettings)
     for field in fields:
         _add(parser, field)
-    parser.add_argument("--log-level", default="info", choices=_LOG_LEVELS)
+    parser.add_log_level()
     told = vars(parser.parse_args(arguments))
     if not told["node_name"]:
         raise UsageError("--node-name is missing: give the node that this process serves")
