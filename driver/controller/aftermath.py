@@ -8,6 +8,7 @@ from driver.controller.proposal import Proposal
 from driver.controller.sentence import told
 from driver.controller.telling import subject
 from driver.kube.events import Recorder, Subject
+from driver.model import events
 from driver.model.ids import DeviceId
 
 
@@ -15,12 +16,12 @@ class Aftermath:
     """Nothing here delays the answer: every call returns at once."""
 
     def __init__(
-        self, cluster: Cluster, placement: Placement, held: HeldDevices, events: Recorder
+        self, cluster: Cluster, placement: Placement, held: HeldDevices, recorder: Recorder
     ) -> None:
         self._cluster = cluster
         self._placement = placement
         self._held = held
-        self._events = events
+        self._recorder = recorder
 
     def allocated(self, proposal: Proposal, ruling: Allow) -> None:
         """Tell on claim and pod what was chosen and why, in one line."""
@@ -31,14 +32,12 @@ class Aftermath:
         ]
         note = told(devices, ruling.explanation)
         for told_on in self._subjects(proposal):
-            self._events.record(told_on, "DevicesChosen", note, action="Allocate")
+            self._recorder.record(told_on, events.DEVICES_CHOSEN, note)
 
     def denied(self, proposal: Proposal, ruling: Deny) -> None:
         """Tell why, and nominate a node that fits (rule 9)."""
         for told_on in self._subjects(proposal):
-            self._events.record(
-                told_on, "DevicesRefused", ruling.reason, action="Allocate", warning=True
-            )
+            self._recorder.record(told_on, events.DEVICES_REFUSED, ruling.reason)
         pod = self._cluster.pod_of(proposal.claim)
         if pod is not None:
             self._placement.renominate(pod.metadata.uid)

@@ -7,7 +7,9 @@ import structlog
 from driver.controller.planner import Plan
 from driver.controller.sentence import node_told, nowhere_told
 from driver.kube.events import Subject
+from driver.model import events
 from driver.model.core import Pod
+from driver.model.events import EventKind
 
 _log = structlog.get_logger(__name__)
 
@@ -15,24 +17,22 @@ _log = structlog.get_logger(__name__)
 class Tells(Protocol):
     """Where users are told; `driver.kube.events.Recorder` is one."""
 
-    def record(
-        self, subject: Subject, reason: str, note: str, *, action: str, warning: bool = False
-    ) -> None:
-        """Tell that `reason` happened to an object while doing `action`; never fails."""
+    def record(self, subject: Subject, kind: EventKind, note: str) -> None:
+        """Tell what happened to an object; never fails."""
         ...
 
 
 def tell(tells: Tells, pod: Pod, plan: Plan) -> None:
     """Say what was decided for the pod and why."""
     if plan.node is not None:
-        reason, note = "NodeNominated", node_told(plan)
+        kind, note = events.NODE_NOMINATED, node_told(plan)
     elif plan.fits_nowhere:
-        reason, note = "NoNodeFits", nowhere_told(plan)
+        kind, note = events.NO_NODE_FITS, nowhere_told(plan)
     else:
         _log.info("left to the scheduler", pod=key_of(pod), why=plan.why)
         return
     _log.info(note, pod=key_of(pod), node=plan.node)
-    tells.record(subject(pod), reason, note, action="Place", warning=plan.node is None)
+    tells.record(subject(pod), kind, note)
 
 
 def subject(pod: Pod) -> Subject:

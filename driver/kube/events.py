@@ -18,6 +18,7 @@ from driver.kube.backoff import Clock, SystemClock
 from driver.kube.errors import KubeError, NotFound
 from driver.kube.rest import Rest
 from driver.model.api import ApiStruct
+from driver.model.events import EventKind
 from driver.wire.encode import encode
 from driver.wire.patch import MERGE_PATCH
 
@@ -60,9 +61,7 @@ class _Topic(msgspec.Struct, frozen=True):
     """What is told about one object, whatever the words."""
 
     subject: Subject
-    type: str
-    reason: str
-    action: str
+    kind: EventKind
 
 
 class _Told:
@@ -106,14 +105,9 @@ class Recorder:
         self._waiting: OrderedDict[tuple[_Topic, str], _Told] = OrderedDict()
         self._awake = asyncio.Event()
 
-    def record(
-        self, subject: Subject, reason: str, note: str, *, action: str, warning: bool = False
-    ) -> None:
-        """Tell that `reason` ("Placed") happened to an object; the note is a sentence.
-
-        `action` is what was being done ("Place"). Returns at once and never fails.
-        """
-        topic = _Topic(subject, "Warning" if warning else "Normal", reason, action)
+    def record(self, subject: Subject, kind: EventKind, note: str) -> None:
+        """Tell what happened to an object; the note is a sentence. Returns at once, never fails."""
+        topic = _Topic(subject, kind)
         note, now = _cut(note), self._clock.now()
         told = self._note(topic, note, now)
         if told is None:
@@ -163,7 +157,7 @@ class Recorder:
                 await self._create(topic, note, told)
         except KubeError as error:
             self.dropped["not written"] += 1
-            _log.debug("event not written", reason=topic.reason, error=str(error))
+            _log.debug("event not written", reason=topic.kind.reason, error=str(error))
 
     async def _create(self, topic: _Topic, note: str, told: _Told) -> None:
         name = f"{topic.subject.name[:NAME_LIMIT].rstrip('.-')}.{secrets.token_hex(8)}"
@@ -172,9 +166,9 @@ class Recorder:
             "kind": "Event",
             "metadata": {"name": name, "namespace": _namespace(topic)},
             "eventTime": told.last_time,
-            "type": topic.type,
-            "reason": topic.reason,
-            "action": topic.action,
+            "type": "Warning" if topic.kind.warning else "Normal",
+            "reason": topic.kind.reason,
+            "action": topic.kind.action,
             "note": note,
             "regarding": topic.subject,
             "reportingController": self._controller,

@@ -14,6 +14,7 @@ from driver.kube.errors import Forbidden, KubeError, NotFound
 from driver.kube.events import Recorder, Subject
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
+from driver.model import events
 from driver.model.names import DOMAIN
 from driver.model.resourceclaim import ResourceClaim
 from driver.node.board import Board
@@ -133,9 +134,7 @@ class NodeInCluster:
 
     def report_rules(self, fault: str) -> None:
         """An Event on the Node of attribute rules that cannot be used."""
-        self._recorder.record(
-            self._node, "AttributeRulesRefused", fault, action="Publish", warning=True
-        )
+        self._recorder.record(self._node, events.RULES_REFUSED, fault)
 
     def report_use(self, claim: ClaimRef, reason: str) -> None:
         """An Event on the claim that has to wait."""
@@ -147,4 +146,4 @@ class NodeInCluster:
             namespace=claim.namespace,
             uid=claim.uid,
         )
-        self._recorder.record(subject, "DeviceInUse", reason, action="Prepare", warning=True)
+        self._recorder.record(subject, events.DEVICE_IN_USE, reason)

@@ -12,6 +12,7 @@ from driver.kube.events import Recorder, Subject
 from driver.kube.informer import Informer
 from driver.kube.rest import Rest
 from driver.kube.store import Event, Upsert
+from driver.model import events
 from driver.model.core import Node
 from driver.model.names import CORDONED
 from driver.model.resourceslice import DeviceTaint
@@ -65,11 +66,9 @@ class Cordon:
         if unknown:
             self._recorder.record(
                 Subject(api_version="v1", kind="Node", name=self._node, uid=node.metadata.uid),
-                "UnknownCard",
+                events.UNKNOWN_CARD,
                 f"annotation {CORDONED} names {', '.join(unknown)}, which is no GPU of this node; "
                 f"it has {', '.join(known) or 'none'}",
-                action="Cordon",
-                warning=True,
             )
 
 

@@ -17,6 +17,7 @@ from driver.kube.rest import ONCE, Rest
 from driver.model import names
 from driver.model.api import ObjectMeta
 from driver.model.core import Pod
+from driver.model.events import EventKind
 from driver.obs.metrics import ControllerMetrics
 from driver.wire.decode import convert
 from tests.controller.commits import cluster, gpu, request
@@ -36,13 +37,9 @@ class Told:
     def __init__(self) -> None:
         self.stories: list[tuple[str, str, str]] = []
 
-    def record(
-        self, subject: Subject, reason: str, note: str, *, action: str, warning: bool = False
-    ) -> None:
+    def record(self, subject: Subject, kind: EventKind, note: str) -> None:
         """Remember the pod, the reason and the note."""
-        assert action == "Place"
-        assert warning == (reason == "NoNodeFits")
-        self.stories.append((subject.name, reason, note))
+        self.stories.append((subject.name, kind.reason, note))
 
 
 class World:

@@ -14,6 +14,7 @@ from driver.controller.podwriter import RestPodWriter
 from driver.kube.events import Subject
 from driver.kube.rest import Rest
 from driver.model.core import Pod
+from driver.model.events import EventKind
 from driver.model.resourceclaim import ResourceClaim
 from driver.obs.metrics import ControllerMetrics
 from driver.wire.decode import convert
@@ -31,9 +32,7 @@ PODS = "/api/v1/pods"
 class Silent:
     """Tells nobody."""
 
-    def record(
-        self, subject: Subject, reason: str, note: str, *, action: str, warning: bool = False
-    ) -> None:
+    def record(self, subject: Subject, kind: EventKind, note: str) -> None:
         """Nothing."""
 
 

@@ -12,6 +12,7 @@ from driver.controller.revision import Revision, Rhythm
 from driver.kube.errors import Conflict, NotFound
 from driver.kube.events import Subject
 from driver.model.core import Pod
+from driver.model.events import NODE_NOMINATED, EventKind
 from driver.model.resourceclaim import ResourceClaim
 from driver.wire.decode import convert
 from driver.wire.encode import builtins
@@ -54,11 +55,9 @@ class Told:
     def __init__(self) -> None:
         self.pods: list[str] = []
 
-    def record(
-        self, subject: Subject, reason: str, note: str, *, action: str, warning: bool = False
-    ) -> None:
+    def record(self, subject: Subject, kind: EventKind, note: str) -> None:
         """Remember the pod."""
-        assert (reason, action, warning) == ("NodeNominated", "Place", False)
+        assert kind is NODE_NOMINATED
         assert note.startswith("node ")
         self.pods.append(subject.name)
 

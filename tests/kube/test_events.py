@@ -6,6 +6,7 @@ import pytest
 
 from driver.kube.events import Limits, Recorder, Subject
 from driver.kube.rest import Rest
+from driver.model.events import EventKind
 from tests.kube.apiserver import ApiServer
 from tests.kube.clock import FakeClock
 from tests.kube.objects import Json, Refusal
@@ -13,6 +14,9 @@ from tests.kube.watcher import until
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 POD = Subject(api_version="v1", kind="Pod", namespace="team", name="web-1", uid="u1")
+PLACED = EventKind(reason="Placed", action="Place", on=("Pod",), note="", meaning="")
+FULL = EventKind(reason="Full", action="Place", warning=True, on=("Node",), note="", meaning="")
+REFUSED = EventKind(reason="Refused", action="Commit", on=("Pod",), note="", meaning="")
 Tell = Callable[..., None]
 
 
@@ -44,7 +48,7 @@ def events(server: ApiServer) -> list[Json]:
 async def test_an_event_says_what_happened_to_what(server: ApiServer, recorder: Recorder) -> None:
     """All fields that the API server demands are there."""
     async with writing(recorder):
-        recorder.record(POD, "Placed", "on n1, GPU 3", action="Place")
+        recorder.record(POD, PLACED, "on n1, GPU 3")
     (event,) = events(server)
     metadata = event.pop("metadata")
     assert metadata["name"].startswith("web-1.")
@@ -75,7 +79,7 @@ async def test_a_cluster_wide_object_has_its_events_in_default(
     """As the API server demands."""
     async with writing(recorder):
         node = Subject(api_version="v1", kind="Node", name="n1")
-        recorder.record(node, "Full", "no GPU left", action="Place", warning=True)
+        recorder.record(node, FULL, "no GPU left")
     (event,) = events(server)
     assert (event["metadata"]["namespace"], event["type"]) == ("default", "Warning")
 
@@ -86,11 +90,11 @@ async def test_repetitions_become_a_count(
     """Written once at first, then at most once a minute with the count so far."""
     async with writing(recorder):
         for _ in range(5):
-            recorder.record(POD, "Refused", "no device is free", action="Commit")
+            recorder.record(POD, REFUSED, "no device is free")
     assert len(server.requests) == 1
     clock.time += 60
     async with writing(recorder):
-        recorder.record(POD, "Refused", "no device is free", action="Commit")
+        recorder.record(POD, REFUSED, "no device is free")
     (event,) = events(server)
     assert event["series"]["count"] == 6
     assert len(server.requests) == 2
@@ -101,12 +105,12 @@ async def test_an_event_that_the_server_forgot_is_made_again(
 ) -> None:
     """The API server keeps events for an hour."""
     async with writing(recorder):
-        recorder.record(POD, "Refused", "no", action="Commit")
+        recorder.record(POD, REFUSED, "no")
     (event,) = events(server)
     server.remove(EVENTS, event["metadata"]["name"], "team")
     clock.time += 60
     async with writing(recorder):
-        recorder.record(POD, "Refused", "no", action="Commit")
+        recorder.record(POD, REFUSED, "no")
     assert len(events(server)) == 1
 
 
@@ -116,13 +120,13 @@ async def test_an_object_that_changes_its_story_is_not_followed(
     """Until it has been quiet for a while. Other reasons and objects are not affected."""
     async with writing(recorder):
         for number in range(9):
-            recorder.record(POD, "Refused", f"try {number}", action="Commit")
-        recorder.record(POD, "Placed", "at last", action="Place")
+            recorder.record(POD, REFUSED, f"try {number}")
+        recorder.record(POD, PLACED, "at last")
     assert len(events(server)) == 4
     assert recorder.dropped == {"too many variants": 6}
     clock.time += 600
     async with writing(recorder):
-        recorder.record(POD, "Refused", "again", action="Commit")
+        recorder.record(POD, REFUSED, "again")
     assert len(events(server)) == 5
 
 
@@ -130,7 +134,7 @@ async def test_a_full_queue_drops_and_counts(server: ApiServer, recorder: Record
     """Recording never waits."""
     for number in range(8):
         pod = Subject(api_version="v1", kind="Pod", namespace="team", name=f"p{number}")
-        recorder.record(pod, "Placed", "here", action="Place")
+        recorder.record(pod, PLACED, "here")
     async with writing(recorder):
         pass
     assert len(events(server)) == 5
@@ -143,8 +147,8 @@ async def test_an_event_that_is_refused_is_counted_and_the_next_is_written(
     """A namespace on its way out refuses new objects."""
     server.refuse(Refusal(403, "Forbidden", "the namespace is being terminated"))
     async with writing(recorder):
-        recorder.record(POD, "Placed", "one", action="Place")
-        recorder.record(POD, "Placed", "two", action="Place")
+        recorder.record(POD, PLACED, "one")
+        recorder.record(POD, PLACED, "two")
     assert [event["note"] for event in events(server)] == ["two"]
     assert recorder.dropped == {"not written": 1}
 
@@ -155,7 +159,7 @@ async def test_a_long_note_is_cut_to_what_the_server_takes(
 ) -> None:
     """The limit is in bytes; no character is cut in two."""
     async with writing(recorder):
-        recorder.record(POD, "Placed", note, action="Place")
+        recorder.record(POD, PLACED, note)
     (event,) = events(server)
     assert 1018 <= len(event["note"].encode()) <= 1024
     assert event["note"].rstrip("…") == note[: len(event["note"].rstrip("…"))]
@@ -172,6 +176,6 @@ async def test_a_slow_api_server_is_written_to_seldom(
 
     server.faults.append(slow)
     async with writing(recorder):
-        recorder.record(POD, "Placed", "on n1", action="Place")
+        recorder.record(POD, PLACED, "on n1")
     assert len(events(server)) == 1
     assert clock.slept == [pytest.approx(pause)]

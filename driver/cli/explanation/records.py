@@ -10,11 +10,20 @@ import msgspec
 from driver.cli.explanation.report import Recorded
 from driver.kube.errors import Forbidden
 from driver.kube.rest import Rest
+from driver.model import events
 from driver.model.api import ApiStruct, ObjectMeta
 from driver.model.core import Pod
 
 # Reasons under which the controller explains its choices.
-_OURS = frozenset({"NodeNominated", "NoNodeFits", "DevicesChosen", "DevicesRefused"})
+_OURS = frozenset(
+    kind.reason
+    for kind in (
+        events.NODE_NOMINATED,
+        events.NO_NODE_FITS,
+        events.DEVICES_CHOSEN,
+        events.DEVICES_REFUSED,
+    )
+)
 _MOST = 10
 
 

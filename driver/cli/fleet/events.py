@@ -10,10 +10,11 @@ import msgspec
 
 from driver.kube.rest import Rest
 from driver.model.api import ApiStruct
+from driver.model.events import DEVICES_CHOSEN
 
 # The sentence of `driver.controller.sentence.told`: "NODE/DEVICE, … by POLICY, score POINTS (…); …"
 _SENTENCE = re.compile(r"^.*? by (?P<policy>[^;(]*?)(?:, score (?P<score>-?[0-9.]+).*?)?(?:;|$)")
-_ABOUT = "involvedObject.kind=ResourceClaim,reason=DevicesChosen"
+_ABOUT = f"involvedObject.kind=ResourceClaim,reason={DEVICES_CHOSEN.reason}"
 
 
 class Said(msgspec.Struct, frozen=True):
