@@ -21,9 +21,6 @@ from driver.wire.encode import encode
 
 _log = structlog.get_logger(__name__)
 
-TAINT = f"{names.DOMAIN}/held"
-LABEL = f"{names.DOMAIN}/held"
-
 
 class HeldDevices:
     """The taint rules of ours in the cluster, as the watch shows them, and what to do about them.
@@ -41,7 +38,7 @@ class HeldDevices:
 
     def put(self, rule: DeviceTaintRule) -> None:
         """A taint rule as it is now; those of others are not looked at."""
-        if LABEL in rule.metadata.labels:
+        if names.HELD in rule.metadata.labels:
             self._rules[rule.metadata.name] = rule
 
     def remove(self, name: str) -> None:
@@ -95,14 +92,14 @@ def _rule(device: DeviceId, collection: str) -> dict[str, object]:
     return {
         "apiVersion": f"{group}/{version}",
         "kind": "DeviceTaintRule",
-        "metadata": {"name": f"quadrant-held-{digest}", "labels": {LABEL: "true"}},
+        "metadata": {"name": f"quadrant-held-{digest}", "labels": {names.HELD: "true"}},
         "spec": {
             "deviceSelector": {
                 "driver": device.driver,
                 "pool": device.pool,
                 "device": device.device,
             },
-            "taint": {"key": TAINT, "effect": "NoSchedule"},
+            "taint": {"key": names.HELD, "effect": "NoSchedule"},
         },
     }
 

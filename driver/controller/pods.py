@@ -12,6 +12,7 @@ import msgspec
 
 from driver.controller import (
     extended,
+    misplaced,
     policies,
     translate,
     translate_patch,
@@ -109,13 +110,14 @@ def review_pod(pod: Mapping[str, Any], context: ReviewContext) -> Refused | Patc
         return Patch()
     try:
         translation = _translate(pod, typed, context)
+        misplaced.check(typed, _claims(typed, context))
         _check_policies(typed, context)
     except QuadrantError as error:
         return Refused(_sentence(error))
     return Patch(
         operations=tuple(_operations(pod, typed, translation, context)),
         template=translation.template,
-        warnings=translation.warnings,
+        warnings=(*translation.warnings, *_without_effect(typed, context)),
     )
 
 
@@ -150,7 +152,21 @@ def _waits_for_placement(pod: Pod) -> bool:
     return not pod.spec.node_name and not (owner is not None and owner.kind == "DaemonSet")
 
 
-# Policies
+# Annotations and policies
+
+
+def _without_effect(pod: Pod, context: ReviewContext) -> Iterator[str]:
+    """Annotations of ours that would be passed over, where others than the author mend them."""
+    asked = (entry.resource_claim_template_name or "" for entry in pod.spec.resource_claims)
+    yield from misplaced.around(
+        [context.templates[name] for name in dict.fromkeys(asked) if name in context.templates],
+        [
+            context.classes[name]
+            for name in _claimed_classes(pod, context)
+            if name in context.classes
+        ],
+        context.namespace,
+    )
 
 
 def _check_policies(pod: Pod, context: ReviewContext) -> None:

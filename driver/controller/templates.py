@@ -59,7 +59,7 @@ class Templates:
     async def _touch(self, path: str, now: datetime) -> None:
         found = decode.decode(ResourceClaimTemplate, await self._rest.get(path))
         if translate_template.touch_due(found, now):
-            annotations = {translate_template.LAST_USED: translate_template.stamp(now)}
+            annotations = {names.LAST_USED: translate_template.stamp(now)}
             body = msgspec.json.encode({"metadata": {"annotations": annotations}})
             await self._rest.patch(path, body, MERGE_PATCH, repeatable=True)
 

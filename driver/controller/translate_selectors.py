@@ -11,13 +11,6 @@ from driver.controller.translate import ImpossibleRequestError
 from driver.model import names
 from driver.model.resourceclaim import CelSelector, DeviceSelector
 
-USE_TYPE = "nvidia.com/use-gputype"
-NO_TYPE = "nvidia.com/nouse-gputype"
-USE_UUID = "nvidia.com/use-gpuuuid"
-NO_UUID = "nvidia.com/nouse-gpuuuid"
-NUMA_BIND = "nvidia.com/numa-bind"
-MODE = "nvidia.com/vgpu-mode"
-
 # The one mode in which HAMi shares cards the way that we do.
 _SHARED_MODE = "hami-core"
 # The API's limit (`CELSelectorExpressionMaxLength`).
@@ -55,18 +48,18 @@ def read(annotations: Mapping[str, str]) -> Wanted:
 
     Raises `ImpossibleRequestError` for a mode of sharing that this driver does not have.
     """
-    mode = annotations.get(MODE, "").strip()
+    mode = annotations.get(names.HAMI_MODE, "").strip()
     if mode and _SHARED_MODE not in mode:
         raise ImpossibleRequestError(
-            f"annotation {MODE} asks for {mode!r}, but this driver shares cards only as "
+            f"annotation {names.HAMI_MODE} asks for {mode!r}, but this driver shares cards only as "
             f"{_SHARED_MODE!r} does; take the annotation away or set it to that"
         )
     return Wanted(
-        types=_in_order(map(_lower, _items(annotations, USE_TYPE))),
-        not_types=_in_order(map(_lower, _items(annotations, NO_TYPE))),
-        uuids=_in_order(_items(annotations, USE_UUID)),
-        not_uuids=_in_order(_items(annotations, NO_UUID)),
-        one_numa_node=annotations.get(NUMA_BIND, "").strip() in _TRUE,
+        types=_in_order(map(_lower, _items(annotations, names.HAMI_USE_TYPE))),
+        not_types=_in_order(map(_lower, _items(annotations, names.HAMI_NO_TYPE))),
+        uuids=_in_order(_items(annotations, names.HAMI_USE_UUID)),
+        not_uuids=_in_order(_items(annotations, names.HAMI_NO_UUID)),
+        one_numa_node=annotations.get(names.HAMI_NUMA_BIND, "").strip() in _TRUE,
     )
 
 
@@ -86,10 +79,14 @@ def selectors(wanted: Wanted, driver: str) -> tuple[DeviceSelector, ...]:
     return tuple(
         _selector(expression, annotation)
         for asked, annotation, expression in (
-            (wanted.types, USE_TYPE, f"has({product}) && {types}.exists({contains})"),
-            (wanted.not_types, NO_TYPE, f"!has({product}) || !{not_types}.exists({contains})"),
-            (wanted.uuids, USE_UUID, f"has({uuid}) && {uuid} in {uuids}"),
-            (wanted.not_uuids, NO_UUID, f"!has({uuid}) || !({uuid} in {not_uuids})"),
+            (wanted.types, names.HAMI_USE_TYPE, f"has({product}) && {types}.exists({contains})"),
+            (
+                wanted.not_types,
+                names.HAMI_NO_TYPE,
+                f"!has({product}) || !{not_types}.exists({contains})",
+            ),
+            (wanted.uuids, names.HAMI_USE_UUID, f"has({uuid}) && {uuid} in {uuids}"),
+            (wanted.not_uuids, names.HAMI_NO_UUID, f"!has({uuid}) || !({uuid} in {not_uuids})"),
         )
         if asked
     )

@@ -38,8 +38,7 @@ from driver.wire import encode
 MIB = 1024 * 1024
 # The API's limit (`FirstAvailableDeviceRequestMaxSize`).
 MAX_ALTERNATIVES = 8
-# When a pod was last created from a template; written anew when it is older than `TOUCH_AFTER`.
-LAST_USED = f"{names.DOMAIN}/last-used"
+# `names.LAST_USED` is written anew when it is older.
 TOUCH_AFTER = timedelta(minutes=15)
 # A template is in use from before its pod is stored, so a pod that nobody sees yet must be
 # thought of: it is there at the latest when the API server gives up its creation (34 s).
@@ -233,12 +232,12 @@ def body(wanted: ResourceClaimTemplate, now: datetime) -> bytes:
     """The template as it is sent to be created."""
     document = encode.builtins(wanted)
     document["apiVersion"], document["kind"] = "resource.k8s.io/v1", "ResourceClaimTemplate"
-    document["metadata"].setdefault("annotations", {})[LAST_USED] = stamp(now)
+    document["metadata"].setdefault("annotations", {})[names.LAST_USED] = stamp(now)
     return msgspec.json.encode(document)
 
 
 def touch_due(existing: ResourceClaimTemplate, now: datetime) -> bool:
-    """Whether `LAST_USED` of a template that is used again must be written anew."""
+    """Whether `names.LAST_USED` of a template that is used again must be written anew."""
     return now - _last_used(existing) > TOUCH_AFTER
 
 
@@ -272,7 +271,7 @@ def stamp(now: datetime) -> str:
 
 def _last_used(item: ResourceClaimTemplate) -> datetime:
     """When it was last used or, where that cannot be read, created."""
-    for text in (item.metadata.annotations.get(LAST_USED), item.metadata.creation_timestamp):
+    for text in (item.metadata.annotations.get(names.LAST_USED), item.metadata.creation_timestamp):
         try:
             at = datetime.fromisoformat(text or "")
         except ValueError:

@@ -14,15 +14,28 @@ HAMI_NODE_POLICY = "hami.io/node-scheduler-policy"
 HAMI_GPU_POLICY = "hami.io/gpu-scheduler-policy"
 SCORING_WEIGHTS = f"{DOMAIN}/scoring-weights"
 HAMI_SCORING_WEIGHTS = "hami.io/device-scoring-weights"
+# Which cards a pod may get, in HAMi's words.
+HAMI_USE_TYPE = "nvidia.com/use-gputype"
+HAMI_NO_TYPE = "nvidia.com/nouse-gputype"
+HAMI_USE_UUID = "nvidia.com/use-gpuuuid"
+HAMI_NO_UUID = "nvidia.com/nouse-gpuuuid"
+HAMI_NUMA_BIND = "nvidia.com/numa-bind"
+HAMI_MODE = "nvidia.com/vgpu-mode"
 # What a pod asked for before it was translated, and which request serves which resource now.
 ORIGINAL_RESOURCES = f"{DOMAIN}/original-resources"
 EXTENDED_RESOURCES = f"{DOMAIN}/extended-resources"
 TEMPLATE_LABEL = f"{DOMAIN}/translated"
+# When a pod was last created from a template of ours.
+LAST_USED = f"{DOMAIN}/last-used"
 # On a node: names of devices that nothing new may go to, joined by commas. The plugin taints them.
 CORDONED = f"{DOMAIN}/cordoned"
 # A value that never repeats; patched onto a claim to make the scheduler see it (design, rule 8),
 # and to fence off an answer that may still land (rule 4).
 FENCE = f"{DOMAIN}/fence"
+# A label of the taint rules of ours, and the key of their taint.
+HELD = f"{DOMAIN}/held"
+# In a CDI file: the claim's entry in the checkpoint.
+CLAIM_ENTRY = f"{DOMAIN}/claim"
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
@@ -41,3 +54,8 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 NUMA_NODE = "resource.kubernetes.io/numaNode"
 MEMORY = "memory"
 CORES = "cores"
+
+# Keys of taints that a node plugin publishes, below the driver's name.
+UNHEALTHY_TAINT = "unhealthy"
+OCCUPIED_TAINT = "occupied"
+CORDONED_TAINT = "cordoned"

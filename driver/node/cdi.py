@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from driver.model.names import DOMAIN
+from driver.model.names import CLAIM_ENTRY
 from driver.node.card import ALL_CORES, MIB
 from driver.node.held import HeldDevice, PreparedClaim
 from driver.node.metadata import mounts
@@ -28,8 +28,6 @@ from driver.node.sharing.edits import Edits, device_edits, mps_limits
 
 # The oldest version that has annotations; containerd 1.7 and CRI-O 1.28 read it.
 _CDI_VERSION = "0.6.0"
-# The claim's entry itself: from these a lost checkpoint is rebuilt.
-_ANNOTATION = f"{DOMAIN}/claim"
 # No request can have this name, so only a container that names no request gets these devices.
 _WHOLE_CLAIM = "*"
 
@@ -70,7 +68,7 @@ def document(driver: str, claim: PreparedClaim) -> bytes:
     spec: dict[str, Any] = {
         "cdiVersion": _CDI_VERSION,
         "kind": kind(driver),
-        "annotations": {_ANNOTATION: msgspec.json.encode(claim).decode()},
+        "annotations": {CLAIM_ENTRY: msgspec.json.encode(claim).decode()},
         "devices": devices,
     }
     return msgspec.json.format(msgspec.json.encode(spec), indent=1) + b"\n"
@@ -83,7 +81,7 @@ class _Spec(msgspec.Struct):
 def claim_of(document: bytes) -> PreparedClaim:
     """The claim that a CDI file of ours was made for; raises `msgspec.MsgspecError`."""
     annotations = msgspec.json.decode(document, type=_Spec).annotations
-    return msgspec.json.decode(annotations.get(_ANNOTATION, ""), type=PreparedClaim)
+    return msgspec.json.decode(annotations.get(CLAIM_ENTRY, ""), type=PreparedClaim)
 
 
 def answer(driver: str, claim: PreparedClaim) -> tuple[AnswerDevice, ...]:

@@ -14,7 +14,7 @@ from driver.kube.rest import Rest
 from driver.kube.store import Event, Upsert
 from driver.model import events
 from driver.model.core import Node
-from driver.model.names import CORDONED
+from driver.model.names import CORDONED, CORDONED_TAINT
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import Board, card_name
 
@@ -35,7 +35,7 @@ class Cordon:
         self._board = board
         self._recorder = recorder
         self._node = node
-        self._taint = DeviceTaint(key=f"{driver}/cordoned", effect="NoSchedule")
+        self._taint = DeviceTaint(key=f"{driver}/{CORDONED_TAINT}", effect="NoSchedule")
         self._text = ""
         self._informer = Informer(
             rest, NODES, Node, on_event=self._on_event, field_selector=f"metadata.name={node}"

@@ -5,6 +5,7 @@ Pure.
 
 from collections.abc import Iterable
 
+from driver.model.names import UNHEALTHY_TAINT
 from driver.model.resourceslice import DeviceTaint
 from driver.node.card import Card
 from driver.node.device import device_name
@@ -19,5 +20,5 @@ def taints(cards: Iterable[Card], *, driver: str) -> dict[str, tuple[DeviceTaint
     Nothing new is sent there. Who uses the card is left alone: whether programs still run on it is
     for the health of cards to find out.
     """
-    lost = DeviceTaint(key=f"{driver}/unhealthy", value="lost", effect="NoSchedule")
+    lost = DeviceTaint(key=f"{driver}/{UNHEALTHY_TAINT}", value="lost", effect="NoSchedule")
     return {device_name(card): (lost,) for card in cards if card.lost is not None}

@@ -18,6 +18,7 @@ from typing import NoReturn, Protocol
 import structlog
 
 from driver.model.errors import QuadrantError
+from driver.model.names import OCCUPIED_TAINT
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import Taints
@@ -139,6 +140,6 @@ class Occupied:
             log.warning("claim not let go of", claim=str(claim), error=str(error))
 
     def _taints(self) -> Taints:
-        taint = DeviceTaint(key=f"{self._driver}/occupied", effect="NoSchedule")
+        taint = DeviceTaint(key=f"{self._driver}/{OCCUPIED_TAINT}", effect="NoSchedule")
         devices = frozenset[str]().union(*self._astray.values())
         return dict.fromkeys(sorted(devices), (taint,))

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from driver.controller import expiry
 from driver.controller.claims import ClaimWriter
-from driver.controller.held import LABEL, HeldDevices
+from driver.controller.held import HeldDevices
 from driver.controller.leadership import Leadership
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.reaper import UNUSED_FOR_S, Reaper
@@ -272,7 +272,7 @@ async def test_a_held_device_is_tainted_until_it_is_released(server: ApiServer, 
     assert rule["spec"]["taint"]["effect"] == "NoSchedule"
     restarted = HeldDevices(rest, RULES, ledger)
     restarted.put(convert(DeviceTaintRule, rule))
-    assert LABEL in rule["metadata"]["labels"]
+    assert names.HELD in rule["metadata"]["labels"]
     await restarted.tend()
     assert server.objects.in_collection(RULES)
     ledger.observe(convert(ResourceClaim, claim("c", version=11)), 1.0)

@@ -9,7 +9,7 @@ from driver.controller import translate_template
 from driver.controller.templates import Templates
 from driver.controller.translate import Ask
 from driver.controller.translate_selectors import Wanted
-from driver.controller.translate_template import LAST_USED, TOUCH_AFTER, UNUSED_AFTER, Asked
+from driver.controller.translate_template import TOUCH_AFTER, UNUSED_AFTER, Asked
 from driver.kube.rest import Rest
 from driver.model import names
 from driver.model.api import ObjectMeta
@@ -70,7 +70,7 @@ def now() -> Now:
 
 def used_at(cluster: ApiServer) -> str:
     """When the template was last used, as it is stored."""
-    found: str = cluster.get(TEMPLATES, NAME, "team")["metadata"]["annotations"][LAST_USED]
+    found: str = cluster.get(TEMPLATES, NAME, "team")["metadata"]["annotations"][names.LAST_USED]
     return found
 
 
@@ -156,7 +156,7 @@ async def test_use_wins_over_collection(cluster: ApiServer, rest: Rest, now: Now
 
         def __iter__(self) -> "Late":
             stored = cluster.get(TEMPLATES, NAME, "team")
-            stored["metadata"]["annotations"][LAST_USED] = translate_template.stamp(now.time)
+            stored["metadata"]["annotations"][names.LAST_USED] = translate_template.stamp(now.time)
             cluster.put(TEMPLATES, stored)
             return self
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from driver.controller import translate_selectors
 from driver.controller.translate import ImpossibleRequestError
-from driver.controller.translate_selectors import (
-    MODE,
-    NO_TYPE,
-    NO_UUID,
-    NUMA_BIND,
-    USE_TYPE,
-    USE_UUID,
-    Wanted,
+from driver.controller.translate_selectors import Wanted
+from driver.model.names import (
+    HAMI_MODE,
+    HAMI_NO_TYPE,
+    HAMI_NO_UUID,
+    HAMI_NUMA_BIND,
+    HAMI_USE_TYPE,
+    HAMI_USE_UUID,
 )
 from driver.model.resourceslice import Device
 from driver.selector.device import SelectorDevice
@@ -50,19 +50,19 @@ def fits(annotations: dict[str, str], device: SelectorDevice) -> bool:
     ("annotations", "fit"),
     [
         pytest.param({}, True, id="nothing said"),
-        pytest.param({USE_TYPE: "A10G"}, True, id="part of the name"),
-        pytest.param({USE_TYPE: "a10g"}, True, id="in either case"),
-        pytest.param({USE_TYPE: "T4,  nvidia a10"}, True, id="one of several"),
-        pytest.param({USE_TYPE: "T4"}, False, id="another type"),
-        pytest.param({USE_TYPE: "T4,"}, False, id="a blank item is no wish"),
-        pytest.param({USE_TYPE: " , "}, True, id="only blanks"),
-        pytest.param({NO_TYPE: "a10"}, False, id="unwanted"),
-        pytest.param({NO_TYPE: "T4"}, True, id="another unwanted"),
-        pytest.param({USE_TYPE: "NVIDIA", NO_TYPE: "A10G"}, False, id="both lists count"),
-        pytest.param({USE_UUID: "GPU-0, GPU-1"}, True, id="this very card"),
-        pytest.param({USE_UUID: "gpu-1"}, False, id="a UUID is exact"),
-        pytest.param({NO_UUID: "GPU-1"}, False, id="not this very card"),
-        pytest.param({NO_UUID: "GPU-"}, True, id="a part of a UUID is none"),
+        pytest.param({HAMI_USE_TYPE: "A10G"}, True, id="part of the name"),
+        pytest.param({HAMI_USE_TYPE: "a10g"}, True, id="in either case"),
+        pytest.param({HAMI_USE_TYPE: "T4,  nvidia a10"}, True, id="one of several"),
+        pytest.param({HAMI_USE_TYPE: "T4"}, False, id="another type"),
+        pytest.param({HAMI_USE_TYPE: "T4,"}, False, id="a blank item is no wish"),
+        pytest.param({HAMI_USE_TYPE: " , "}, True, id="only blanks"),
+        pytest.param({HAMI_NO_TYPE: "a10"}, False, id="unwanted"),
+        pytest.param({HAMI_NO_TYPE: "T4"}, True, id="another unwanted"),
+        pytest.param({HAMI_USE_TYPE: "NVIDIA", HAMI_NO_TYPE: "A10G"}, False, id="both lists count"),
+        pytest.param({HAMI_USE_UUID: "GPU-0, GPU-1"}, True, id="this very card"),
+        pytest.param({HAMI_USE_UUID: "gpu-1"}, False, id="a UUID is exact"),
+        pytest.param({HAMI_NO_UUID: "GPU-1"}, False, id="not this very card"),
+        pytest.param({HAMI_NO_UUID: "GPU-"}, True, id="a part of a UUID is none"),
     ],
 )
 def test_fits(annotations: dict[str, str], fit: bool) -> None:  # a table's column
@@ -73,9 +73,9 @@ def test_fits(annotations: dict[str, str], fit: bool) -> None:  # a table's colu
 def test_missing_attributes() -> None:
     """A card that does not say what it is fits no wish, and no dislike."""
     nameless = card(None, None)
-    assert not fits({USE_TYPE: "A10G"}, nameless)
-    assert not fits({USE_UUID: "GPU-1"}, nameless)
-    assert fits({NO_TYPE: "A10G", NO_UUID: "GPU-1"}, nameless)
+    assert not fits({HAMI_USE_TYPE: "A10G"}, nameless)
+    assert not fits({HAMI_USE_UUID: "GPU-1"}, nameless)
+    assert fits({HAMI_NO_TYPE: "A10G", HAMI_NO_UUID: "GPU-1"}, nameless)
 
 
 def test_memory_is() -> None:
@@ -93,27 +93,27 @@ def test_quotes(text: str) -> None:
     assert json.loads(quoted) == text
     program = compile_selector(f"{quoted} == device.driver || {quoted} != device.driver")
     assert program.matches(card())
-    assert not fits({USE_UUID: f"x{text}"}, card())
+    assert not fits({HAMI_USE_UUID: f"x{text}"}, card())
 
 
 def test_no_way_out_of_the_quotes() -> None:
     """An attempt to add an alternative ends up inside the string."""
     attack = '"] || true || device.driver in ["'
-    assert not fits({USE_TYPE: attack}, card())
-    assert not fits({USE_UUID: attack + "\\"}, card())
+    assert not fits({HAMI_USE_TYPE: attack}, card())
+    assert not fits({HAMI_USE_UUID: attack + "\\"}, card())
 
 
 def test_order_and_repetition_do_not_matter() -> None:
     """Pods that write one list differently share a template."""
-    one = translate_selectors.read({USE_TYPE: "T4,A10G,t4", USE_UUID: "b,a"})
-    same = translate_selectors.read({USE_TYPE: "A10G , T4", USE_UUID: "a,b,a"})
+    one = translate_selectors.read({HAMI_USE_TYPE: "T4,A10G,t4", HAMI_USE_UUID: "b,a"})
+    same = translate_selectors.read({HAMI_USE_TYPE: "A10G , T4", HAMI_USE_UUID: "a,b,a"})
     assert translate_selectors.selectors(one, DRIVER) == translate_selectors.selectors(same, DRIVER)
 
 
 def test_too_long() -> None:
     """A list that makes no legal selector is refused by name."""
-    wanted = translate_selectors.read({USE_UUID: ",".join(f"GPU-{i:030}" for i in range(300))})
-    with pytest.raises(ImpossibleRequestError, match=USE_UUID):
+    wanted = translate_selectors.read({HAMI_USE_UUID: ",".join(f"GPU-{i:030}" for i in range(300))})
+    with pytest.raises(ImpossibleRequestError, match=HAMI_USE_UUID):
         translate_selectors.selectors(wanted, DRIVER)
 
 
@@ -121,11 +121,11 @@ def test_too_long() -> None:
 def test_other_modes_are_refused(mode: str) -> None:
     """A mode of sharing that is not ours is no share of ours."""
     with pytest.raises(ImpossibleRequestError, match="hami-core"):
-        translate_selectors.read({MODE: mode})
-    assert translate_selectors.read({MODE: "hami-core"}) == Wanted()
+        translate_selectors.read({HAMI_MODE: mode})
+    assert translate_selectors.read({HAMI_MODE: "hami-core"}) == Wanted()
 
 
 @pytest.mark.parametrize(("value", "bound"), [("true", True), ("T", True), ("yes", False)])
 def test_numa_bind(value: str, bound: bool) -> None:  # a table's column
     """The annotation is read as Go reads a truth value."""
-    assert translate_selectors.read({NUMA_BIND: value}).one_numa_node is bound
+    assert translate_selectors.read({HAMI_NUMA_BIND: value}).one_numa_node is bound

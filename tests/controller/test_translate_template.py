@@ -219,7 +219,7 @@ def test_body_reads_back() -> None:
     found = template(Asked("a", SMALL))
     back = decode.decode(ResourceClaimTemplate, translate_template.body(found, NOW))
     assert back.spec == found.spec
-    assert back.metadata.annotations == {translate_template.LAST_USED: "2026-11-30T12:00:00Z"}
+    assert back.metadata.annotations == {names.LAST_USED: "2026-11-30T12:00:00Z"}
 
 
 def stored(
@@ -232,7 +232,7 @@ def stored(
             name=name,
             namespace="team",
             creation_timestamp=at if not used else None,
-            annotations={translate_template.LAST_USED: at} if used else {},
+            annotations={names.LAST_USED: at} if used else {},
             labels={names.TEMPLATE_LABEL: "true"} if label else {},
         )
     )
@@ -245,7 +245,7 @@ def stored(
 def test_a_time_that_somebody_wrote_is_no_fault(text: str, *, old: bool) -> None:
     """Whoever may create a template can write any; a leader that fell over one would not lead."""
     made = stored("t", 0)
-    written = {translate_template.LAST_USED: text}
+    written = {names.LAST_USED: text}
     item = replace(made, metadata=replace(made.metadata, annotations=written))
     assert bool(translate_template.unused([item], [], NOW)) == old
     assert translate_template.touch_due(item, NOW)

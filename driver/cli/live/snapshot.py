@@ -14,6 +14,7 @@ from driver.cli.live.redaction import Redaction
 from driver.cli.simulation.documents import SNAPSHOT
 from driver.cli.simulation.snapshot import API_VERSION
 from driver.controller.podqueue import turn
+from driver.model import names
 from driver.model.api import ObjectMeta
 from driver.wire.encode import builtins
 
@@ -67,7 +68,7 @@ def _without_noise(one: Any) -> Any:
     kept = {
         name: value
         for name, value in metadata.annotations.items()
-        if "quadrant.dev/" in name or name.startswith(("hami.io/", "resource.kubernetes.io/"))
+        if f"{names.DOMAIN}/" in name or name.startswith(("hami.io/", "resource.kubernetes.io/"))
     }
     return msgspec.structs.replace(
         one, metadata=msgspec.structs.replace(metadata, annotations=kept, finalizers=())

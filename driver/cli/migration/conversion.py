@@ -16,14 +16,6 @@ from driver.controller.cards import Card
 from driver.controller.pods import Refused, ReviewContext, review_pod
 from driver.controller.policies import Defaults
 from driver.controller.translate import ResourceNames
-from driver.controller.translate_selectors import (
-    MODE,
-    NO_TYPE,
-    NO_UUID,
-    NUMA_BIND,
-    USE_TYPE,
-    USE_UUID,
-)
 from driver.model import names
 from driver.model.api import ObjectMeta
 from driver.model.errors import InvalidObjectError
@@ -38,7 +30,8 @@ _HAMI_SCHEDULER = "hami-scheduler"
 # What is in the template now: selectors, constraints, policies.
 _TRANSLATED = frozenset(
     {
-        USE_TYPE, NO_TYPE, USE_UUID, NO_UUID, NUMA_BIND, MODE,
+        names.HAMI_USE_TYPE, names.HAMI_NO_TYPE, names.HAMI_USE_UUID, names.HAMI_NO_UUID,
+        names.HAMI_NUMA_BIND, names.HAMI_MODE,
         names.HAMI_NODE_POLICY, names.HAMI_GPU_POLICY, names.HAMI_SCORING_WEIGHTS,
     }
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from driver.controller import translate, translate_patch
 from driver.controller.translate import ResourceNames
-from driver.controller.translate_selectors import MODE, NUMA_BIND
+from driver.model.names import HAMI_MODE, HAMI_NUMA_BIND
 
 _HAMI_SCHEDULER = "hami-scheduler"
 # What HAMi's library reads inside a container, and nobody else.
@@ -37,19 +37,22 @@ def losses(
 def _annotations(
     annotations: Mapping[str, str], containers: list[Mapping[str, Any]], resources: ResourceNames
 ) -> Iterator[str]:
-    if NUMA_BIND in annotations:
+    if HAMI_NUMA_BIND in annotations:
         counts = [ask.count for one in containers if (ask := translate.read(one, resources))]
         if all(count == 1 for count in counts):
-            yield f"{NUMA_BIND} is dropped: every container has one card, there is nothing to bind"
+            yield (
+                f"{HAMI_NUMA_BIND} is dropped: every container has one card, there is nothing to "
+                "bind"
+            )
         else:
             yield (
-                f"{NUMA_BIND} becomes a constraint: several cards of a container come from one "
-                "NUMA node, or the pod waits; HAMi would bind them only where it can"
+                f"{HAMI_NUMA_BIND} becomes a constraint: several cards of a container come from "
+                "one NUMA node, or the pod waits; HAMi would bind them only where it can"
             )
-    if MODE in annotations:
+    if HAMI_MODE in annotations:
         yield (
-            f"{MODE} is dropped: how a card is shared is said by the DeviceClass or the claim's "
-            "configuration (GpuConfig)"
+            f"{HAMI_MODE} is dropped: how a card is shared is said by the DeviceClass or the "
+            "claim's configuration (GpuConfig)"
         )
 
 

@@ -6,6 +6,7 @@ Pure.
 import datetime as dt
 from typing import Literal
 
+from driver.model.names import UNHEALTHY_TAINT
 from driver.model.resourceslice import DeviceTaint
 from driver.node.board import time_of
 from driver.node.health.card import UNANSWERED, CardHealth
@@ -25,7 +26,7 @@ def taint(card: CardHealth, *, driver: str, effect: Effect) -> DeviceTaint | Non
     known = [problem for problem in card.problems if problem.reason != UNANSWERED]
     since = min(problem.since for problem in known or card.problems)
     return DeviceTaint(
-        key=f"{driver}/unhealthy",
+        key=f"{driver}/{UNHEALTHY_TAINT}",
         value=card.problems[0].reason,
         effect=effect if known else "NoSchedule",
         time_added=time_of(moment(since)),
