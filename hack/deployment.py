@@ -141,7 +141,7 @@ class Deployment:
     def up(self) -> None:
         """Classes, webhooks, controller, plugins; returns when all of it works."""
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        self.apply_file(REPOSITORY / "deviceclasses" / self._class_file())
+        self.apply_file(REPOSITORY / self._class_file())
         for part in self.nodes.values():
             part.start()
         self.controller.start()
@@ -287,7 +287,9 @@ class Deployment:
 
     def _class_file(self) -> str:
         served = tuple(int(part) for part in self.state["kubernetes"].split(".")[:2])
-        return "gpu-extended-resource.yaml" if served >= (1, 36) else "gpu.yaml"
+        if served >= (1, 36):
+            return "examples/extended-resource/deviceclass.yaml"
+        return "deviceclasses/gpu.yaml"
 
 
 def identity(controller: int) -> str:

@@ -28,7 +28,7 @@ MACHINES = (
     ("L40S",) * 4 + ("H200",) * 4,
 )
 Machine = tuple[str, ...]
-_CLASSES = Path(__file__).resolve().parents[2] / "deviceclasses"
+_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
@@ -139,6 +139,6 @@ def node(name: str) -> Json:
 
 def device_class(*, extended: bool = False) -> Json:
     """The class of the repository; `extended`: the one that answers for nvidia.com/gpu."""
-    file = "gpu-extended-resource.yaml" if extended else "gpu.yaml"
-    found: Json = yaml.safe_load((_CLASSES / file).read_text())
+    file = "examples/extended-resource/deviceclass.yaml" if extended else "deviceclasses/gpu.yaml"
+    found: Json = yaml.safe_load((_REPOSITORY / file).read_text())
     return found

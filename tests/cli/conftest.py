@@ -66,7 +66,7 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture
 def html(quadrant: Quadrant, file: Callable[[str], Path], tmp_path: Path) -> Path:
     """Two policies on cards that are free, shared and given whole, with a pod that waits."""
-    device_class = ROOT / "deviceclasses" / "gpu-extended-resource.yaml"
+    device_class = ROOT / "examples" / "extended-resource" / "deviceclass.yaml"
     policies = ("--policy", "compact/compact", "--policy", "spread/spread")
     files = ("-f", file(MIXED), "-f", device_class)
     path = tmp_path / "page.html"

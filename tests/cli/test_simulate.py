@@ -14,7 +14,7 @@ from tests.cli.conftest import ROOT, TWO_BY_TWO, Quadrant
 
 INVENTORY = TWO_BY_TWO / "inventory.yaml"
 CLASS = ROOT / "deviceclasses" / "gpu.yaml"
-EXTENDED = ROOT / "deviceclasses" / "gpu-extended-resource.yaml"
+EXTENDED = ROOT / "examples" / "extended-resource" / "deviceclass.yaml"
 EXAMPLES = ROOT / "examples"
 SHARES = """
 apiVersion: resource.k8s.io/v1
@@ -181,12 +181,20 @@ def test_selectors_and_policies_of_a_template(quadrant: Quadrant) -> None:
     assert {placement["gpuPolicy"] for placement in report["placements"]} == {"spread"}
 
 
+def test_the_folder_of_classes_is_taken_whole(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """What the repository ships can be given as it is: no name in it is defined twice."""
+    report = _report(quadrant, INVENTORY, ROOT / "deviceclasses", file(SHARES))
+    assert report["placements"]
+
+
 @pytest.mark.parametrize(
     ("release", "device_class"), [("1.37", EXTENDED), ("1.36", EXTENDED), ("1.34", CLASS)]
 )
 def test_extended_resources(quadrant: Quadrant, release: str, device_class: Path) -> None:
     """Whole cards: by the scheduler's own claim where it makes one, else by translation."""
-    manifest = EXAMPLES / "extended-resource.yaml"
+    manifest = EXAMPLES / "extended-resource" / "job.yaml"
     report = _report(quadrant, INVENTORY, device_class, manifest, release=release)
     assert [len(placement["devices"]) for placement in report["placements"]] == [2, 2]
     names = {device["claim"] for p in report["placements"] for device in p["devices"]}

@@ -73,12 +73,16 @@ def _service(name: str, namespace: str) -> ServiceAddress:
 
 
 @pytest.mark.parametrize(
-    ("file", "extended"), [("gpu.yaml", ""), ("gpu-extended-resource.yaml", "nvidia.com/gpu")]
+    ("file", "extended"),
+    [
+        ("deviceclasses/gpu.yaml", ""),
+        ("examples/extended-resource/deviceclass.yaml", "nvidia.com/gpu"),
+    ],
 )
 def test_the_class_is_that_of_deviceclasses(chart: Chart, file: str, extended: str) -> None:
     """Who installs by hand and who installs the chart gets the same class."""
     objects = chart.render({"deviceClass": {"extendedResourceName": extended}})
-    wanted = yaml.safe_load((ROOT / "deviceclasses" / file).read_text())
+    wanted = yaml.safe_load((ROOT / file).read_text())
     assert find(objects, "DeviceClass", DRIVER)["spec"] == wanted["spec"]
 
 
