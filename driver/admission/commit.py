@@ -173,6 +173,14 @@ class CommitHook:
         self._metrics.reviews.labels(_result(ruling)).inc()
         if isinstance(ruling, Deny):
             self._metrics.denials.labels(ruling.cause).inc()
+            for kind in ruling.rejected:
+                self._metrics.rejections.labels("gpu", kind).inc()
+        elif (found := ruling.explanation) is not None:
+            # Several policies may be joined: the first one decides but for ties.
+            policy = found.policy.partition(",")[0].strip()
+            self._metrics.scores.labels(policy).observe(found.score.total)
+        if _is_outdated(ruling):
+            self._metrics.conflicts.labels("review").inc()
 
     async def _refuse(self, proposal: Proposal, ruling: Deny) -> None:
         _log.info("commit denied", claim=str(proposal.key), why=ruling.reason)
@@ -196,6 +204,13 @@ class CommitHook:
             await asyncio.sleep(SCHEDULER_LAG_S)
         except (QuadrantError, TimeoutError) as error:
             _log.info("refused claim not marked", claim=str(proposal.key), why=str(error))
+
+
+def _is_outdated(ruling: Ruling) -> bool:
+    """Whether the claim has moved on since the write that is reviewed was made."""
+    if isinstance(ruling, Deny):
+        return ruling.cause is Cause.REFUSED_BEFORE
+    return ruling.outdated
 
 
 def _result(ruling: Ruling) -> str:

@@ -9,7 +9,7 @@ nothing tells apart are tried once.
 from collections.abc import Hashable, Iterable
 
 from driver.allocator.capacity import NOTHING
-from driver.allocator.demand import Candidate, Demand
+from driver.allocator.demand import Candidate, Demand, Obstacle
 from driver.allocator.outcome import node_view, scored
 from driver.allocator.placement import Board
 from driver.allocator.plan import Plan
@@ -167,7 +167,7 @@ class BestFit:
         if index is None or candidate.demand.admin:
             return None
         portion = candidate.portion(self._plan.rules)
-        if not device.shareable or isinstance(portion, str):
+        if not device.shareable or isinstance(portion, Obstacle):
             portion = NOTHING
         key = (index, portion.key)
         taken = Taken(index, portion.nanos, exclusive=not device.shareable)

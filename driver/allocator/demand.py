@@ -14,7 +14,7 @@ from driver.allocator.constraints import Constraint
 from driver.allocator.derived import derive
 from driver.allocator.standing import Book, Standing
 from driver.allocator.taints import repelling
-from driver.model.allocation import Features
+from driver.model.allocation import Features, RejectionKind
 from driver.model.core import Node
 from driver.model.deviceclass import DeviceClass
 from driver.model.errors import AllocationError
@@ -25,6 +25,27 @@ from driver.selector.errors import CompileError, SelectorError
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Why a device cannot serve a demand, and of which kind that is."""
+
+    kind: RejectionKind
+    reason: str
+
+
+_RELEASED = Obstacle(RejectionKind.RELEASED, "released a moment ago")
+_IN_USE = Obstacle(RejectionKind.IN_USE, "in use")
+_COUNTERS = Obstacle(RejectionKind.COUNTERS, "shared counters are used up")
+_TOO_SMALL = Obstacle(RejectionKind.TOO_SMALL, "cannot give that much capacity")
+_NEEDS_NODE = Obstacle(
+    RejectionKind.FEATURE, f"needs a node that declares {OPTIONAL_NODE_OPERATIONS}"
+)
+_PARTITIONS_OFF = Obstacle(
+    RejectionKind.FEATURE, "draws from shared counters, and DRAPartitionableDevices is off"
+)
+_TAINTED = Obstacle(RejectionKind.TAINT, "has a taint that is not tolerated")
+_NONE = Obstacle(RejectionKind.ERROR, "")
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -143,12 +164,12 @@ class Candidate:
         self.demand = demand
         self.standing = standing
         self.failure = failure
-        self._portion: Portion | str | None = None
-        # "" where there is none.
-        self._obstacle: str | None = None
+        self._portion: Portion | Obstacle | None = None
+        # `_NONE` where there is none; None until it is asked for.
+        self._obstacle: Obstacle | None = None
         self._values: tuple[Values | None, ...] | None = None
 
-    def portion(self, rules: Rules) -> Portion | str:
+    def portion(self, rules: Rules) -> Portion | Obstacle:
         """What the demand takes of the device, or why that can never serve it.
 
         Raises `AllocationError` for a selector that cannot be decided and for an amount that
@@ -162,31 +183,31 @@ class Candidate:
         """Whether mode All means this device too; raises as `portion` does."""
         return self._capacity(rules.features) is not None
 
-    def obstacle(self, rules: Rules, book: Book) -> str | None:
+    def obstacle(self, rules: Rules, book: Book) -> Obstacle | None:
         """What alone keeps the device from the demand, constraints apart; None if nothing does.
 
         To be asked while a search has nothing placed, of which it then says nothing.
         """
         if self._obstacle is None:
-            self._obstacle = self._find_obstacle(rules, book) or ""
-        return self._obstacle or None
+            self._obstacle = self._find_obstacle(rules, book) or _NONE
+        return self._obstacle if self._obstacle is not _NONE else None
 
-    def _find_obstacle(self, rules: Rules, book: Book) -> str | None:
+    def _find_obstacle(self, rules: Rules, book: Book) -> Obstacle | None:
         demand, standing = self.demand, self.standing
         if standing.excluded:
-            return "released a moment ago"
+            return _RELEASED
         if not standing.open_to(demand.claim, admin=demand.admin):
-            return "in use"
+            return _IN_USE
         try:
             portion = self.portion(rules)
         except AllocationError as error:
-            return str(error)
-        if isinstance(portion, str):
+            return Obstacle(RejectionKind.ERROR, str(error))
+        if isinstance(portion, Obstacle):
             return portion
         short = standing.device.shareable and standing.short_of(portion)
         if short:
-            return f"too little {short} left"
-        return None if book.covers(standing) else "shared counters are used up"
+            return Obstacle(RejectionKind.TOO_LITTLE_LEFT, f"too little {short} left")
+        return None if book.covers(standing) else _COUNTERS
 
     def _capacity(self, features: Features) -> Portion | None:
         demand, device = self.demand, self.standing.device
@@ -199,18 +220,18 @@ class Candidate:
         except CapacityError as error:
             raise CapacityError(f"{demand.described}, device {device.id}: {error}") from error
 
-    def _examine(self, rules: Rules) -> Portion | str:
+    def _examine(self, rules: Rules) -> Portion | Obstacle:
         device, features = self.standing.device, rules.features
         portion = self._capacity(features)
         if portion is None:
-            return "cannot give that much capacity"
+            return _TOO_SMALL
         if device.slice.spec.skip_node_operations and not rules.may_skip_node_operations:
-            return f"needs a node that declares {OPTIONAL_NODE_OPERATIONS}"
+            return _NEEDS_NODE
         if device.device.consumes_counters and not features.partitionable_devices:
-            return "draws from shared counters, and DRAPartitionableDevices is off"
+            return _PARTITIONS_OFF
         taints = device.taints if features.device_taints else ()
         if taints and repelling(taints, self.demand.asked.tolerations):
-            return "has a taint that is not tolerated"
+            return _TAINTED
         return portion
 
     def values(self) -> tuple[Values | None, ...]:

@@ -6,12 +6,13 @@ still not go together with the others.
 
 from collections.abc import Iterable
 
-from driver.allocator.demand import Demand
+from driver.allocator.demand import Demand, Obstacle
 from driver.allocator.plan import Plan
-from driver.model.allocation import Rejection
+from driver.model.allocation import Rejection, RejectionKind
 from driver.model.ids import DeviceId
 
-_TOGETHER = "fits alone, but not together with the others"
+_TOGETHER = Obstacle(RejectionKind.CONSTRAINT, "fits alone, but not together with the others")
+_INCOMPLETE = Obstacle(RejectionKind.POOL, "its pool is incomplete: slices are missing")
 
 
 def rejections(plan: Plan, *, failed: bool = False) -> tuple[Rejection, ...]:
@@ -19,35 +20,39 @@ def rejections(plan: Plan, *, failed: bool = False) -> tuple[Rejection, ...]:
 
     `failed`: nothing fits, so devices without a reason of their own are counted too.
     """
-    found: dict[str, dict[DeviceId, None]] = {}
-    for reason, device in _all(plan, failed=failed):
-        found.setdefault(reason, {})[device] = None
+    found: dict[tuple[str, RejectionKind], dict[DeviceId, None]] = {}
+    for obstacle, device in _all(plan, failed=failed):
+        found.setdefault((obstacle.reason, obstacle.kind), {})[device] = None
     counted = [
-        Rejection(reason, len(devices), next(iter(devices))) for reason, devices in found.items()
+        Rejection(*reason, len(devices), next(iter(devices))) for reason, devices in found.items()
     ]
     return tuple(sorted(counted, key=lambda one: (-one.count, one.reason)))
 
 
-def _all(plan: Plan, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
+def _all(plan: Plan, *, failed: bool) -> Iterable[tuple[Obstacle, DeviceId]]:
     for pool in plan.problem.pools:
         if pool.incomplete:
-            yield "its pool is incomplete: slices are missing", DeviceId(*pool.id, "")
+            yield _INCOMPLETE, DeviceId(*pool.id, "")
         if pool.invalid is not None:
-            yield f"its pool is invalid: {pool.invalid}", DeviceId(*pool.id, "")
+            invalid = Obstacle(RejectionKind.POOL, f"its pool is invalid: {pool.invalid}")
+            yield invalid, DeviceId(*pool.id, "")
     for step in plan.steps:
         for demand in step.alternatives:
             yield from _of_demand(plan, demand, failed=failed)
 
 
-def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[str, DeviceId]]:
+def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[Obstacle, DeviceId]]:
     candidates = plan.candidates[demand]
     selected = {one.standing.device for one in candidates}
     name = demand.device_class.metadata.name
+    other = Obstacle(
+        RejectionKind.NOT_SELECTED, f"not selected by class {name} and request {demand.name}"
+    )
     for pool in plan.problem.pools:
         for device in pool.devices:
             if device not in selected:
-                yield f"not selected by class {name} and request {demand.name}", device.id
+                yield other, device.id
     for candidate in candidates:
-        reason = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)
-        if reason is not None:
-            yield reason, candidate.standing.device.id
+        obstacle = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)
+        if obstacle is not None:
+            yield obstacle, candidate.standing.device.id

@@ -7,7 +7,7 @@ import msgspec
 from driver.allocator.condition import UNUSED
 from driver.allocator.problem import Problem
 from driver.allocator.scored import Scored
-from driver.model.allocation import Explanation, Rejection
+from driver.model.allocation import Explanation, Rejection, RejectionKind
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import AllocationResult
 from driver.policy.view import Choice, NodeView, Taken
@@ -34,6 +34,13 @@ class Unsatisfiable(msgspec.Struct, frozen=True, kw_only=True):
     rejections: tuple[Rejection, ...] = ()
     steps: int = 0
     truncated: bool = False
+
+    def kinds(self) -> tuple[RejectionKind, ...]:
+        """Of which kinds the reasons are, each once; there is always one."""
+        if self.truncated:
+            return (RejectionKind.SEARCH_BOUND,)
+        found = dict.fromkeys(one.kind for one in self.rejections)
+        return tuple(found) or (RejectionKind.NOT_SELECTED,)
 
     def reason(self) -> str:
         """Why, in one line: the rejections by number of devices, or what else it can be."""

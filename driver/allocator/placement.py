@@ -5,7 +5,7 @@ up where they do there. Moves are taken back last first.
 """
 
 from driver.allocator.capacity import Portion
-from driver.allocator.demand import Candidate, Demand
+from driver.allocator.demand import Candidate, Demand, Obstacle
 from driver.allocator.plan import Plan
 from driver.allocator.standing import Standing
 from driver.model.errors import AllocationError
@@ -41,7 +41,7 @@ class Board:
         if not standing.open_to(demand.claim, admin=demand.admin):
             return False
         portion = candidate.portion(self._rules)
-        if isinstance(portion, str):
+        if isinstance(portion, Obstacle):
             return False
         short = standing.device.shareable and standing.short_of(portion) is not None
         if short and not demand.takes_all:
@@ -65,7 +65,7 @@ class Board:
             standing.holders.pop()
         else:
             portion = candidate.portion(self._rules)
-            standing.remove_share({} if isinstance(portion, str) else portion.nanos)
+            standing.remove_share({} if isinstance(portion, Obstacle) else portion.nanos)
         self._release(candidate)
 
     def _bind(self, candidate: Candidate) -> bool:

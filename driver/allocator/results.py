@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from driver.allocator.capacity import NOTHING
-from driver.allocator.demand import Candidate, Demand, Rules
+from driver.allocator.demand import Candidate, Demand, Obstacle, Rules
 from driver.allocator.device import PooledDevice
 from driver.allocator.plan import Plan
 from driver.model.api import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -82,7 +82,7 @@ def _result(candidate: Candidate, rules: Rules) -> Result:
         binding_conditions=pooled.device.binding_conditions if binding else (),
         binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
         share_id="" if share else None,
-        consumed_capacity={} if isinstance(portion, str) else dict(portion.amounts),
+        consumed_capacity={} if isinstance(portion, Obstacle) else dict(portion.amounts),
         skip_node_operations=pooled.slice.spec.skip_node_operations,
     )
 

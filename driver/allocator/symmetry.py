@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from driver.allocator.demand import Candidate, Demand, Rules
+from driver.allocator.demand import Candidate, Demand, Obstacle, Rules
 from driver.allocator.scored import Scored
 from driver.allocator.standing import Standing
 
@@ -47,4 +47,4 @@ def twins(one: Demand, other: Demand) -> bool:
 def _part(candidate: Candidate, rules: Rules) -> Hashable:
     """What a demand takes of the device, and what its constraints see in it."""
     portion = candidate.portion(rules)
-    return portion if isinstance(portion, str) else portion.key, candidate.values()
+    return portion if isinstance(portion, Obstacle) else portion.key, candidate.values()

@@ -97,7 +97,8 @@ class Controller:
         registry: Registry,
     ) -> None:
         self._settings = settings
-        rest = self._rest = Rest(session)
+        self._metrics = ControllerMetrics(CollectorRegistry())
+        rest = self._rest = Rest(session, answered=self._metrics.called)
         self._cluster = Cluster(
             driver=settings.driver,
             features=served.features,
@@ -107,7 +108,6 @@ class Controller:
         )
         self._term = Term()
         self._census = Census(self._cluster)
-        self._metrics = ControllerMetrics(CollectorRegistry())
         self._events = Recorder(
             rest, controller=f"{settings.driver}/controller", instance=settings.identity
         )
@@ -128,6 +128,7 @@ class Controller:
             self._held,
             taint_rules=served.taint_rules,
             clock=time.monotonic,
+            landed=self._metrics.landed.observe,
         )
         self._metrics.registry.register(self._state())
         self._leadership = Leadership(self._term, self._lead)
@@ -193,6 +194,7 @@ class Controller:
             self._term,
             self._watches.informers,
             clock=time.monotonic,
+            wall_clock=time.time,
         )
 
     # Leading

@@ -17,6 +17,7 @@ from driver.model.allocation import DeviceUse
 from driver.model.ids import DeviceId
 
 _UNUSED = DeviceUse()
+_NO_GROUPS: Mapping[int, int] = {}
 _KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -52,14 +53,18 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+# How many groups of free linked cards there are of each size.
+Groups = Counter[int]
+
+
 class NodeCount(msgspec.Struct, frozen=True):
-    """The cards of one node by model, and its largest group of free linked cards by model.
+    """The cards of one node by model, and its groups of free linked cards by model.
 
     Cards without NVLink form one group, as the node is what they have in common.
     """
 
     by_model: Mapping[str, Tally]
-    largest_group: Mapping[str, int]
+    groups: Mapping[str, Groups]
 
 
 _EMPTY = NodeCount({}, {})
@@ -74,6 +79,7 @@ class Census:
         self._outdated: set[str] = set()
         self._nodes: dict[str, NodeCount] = {}
         self._sums: dict[str, Tally] = {}
+        self._groups: dict[str, Groups] = {}
 
     def refresh(self, at_most: int) -> bool:
         """Count so many of the nodes that have changed; whether all is up to date."""
@@ -90,12 +96,9 @@ class Census:
         """The sums over all nodes."""
         return self._sums
 
-    def largest_groups(self) -> Mapping[str, int]:
-        """How many free linked cards the best node has, by model."""
-        found: Counter[str] = Counter()
-        for node in self._nodes.values():
-            found |= Counter(node.largest_group)
-        return found
+    def groups(self) -> Mapping[str, Groups]:
+        """The groups of free linked cards of all nodes; none of them is empty."""
+        return self._groups
 
     def _recount(self, node: str) -> None:
         before, now = self._nodes.pop(node, _EMPTY), self._count(node)
@@ -106,6 +109,14 @@ class Census:
             self._sums[model] = left.plus(now.by_model.get(model, Tally()))
             if not self._sums[model].physical:
                 del self._sums[model]
+        for model in {*before.groups, *now.groups}:
+            groups = self._groups.setdefault(model, Counter())
+            groups.update(now.groups.get(model, _NO_GROUPS))
+            groups.subtract(before.groups.get(model, _NO_GROUPS))
+            # Sizes of which there are none any more go.
+            self._groups[model] = +groups
+            if model not in self._sums:
+                del self._groups[model]
 
     def _count(self, node: str) -> NodeCount:
         cluster = self._cluster
@@ -137,7 +148,7 @@ def count(devices: Iterable[PooledDevice], use: Mapping[DeviceId, DeviceUse]) ->
         sums[model] = sums.get(model, Tally()).plus(tally)
         if tally.allocatable and not tally.committed:
             groups.setdefault(model, Counter())[_text(device, names.NVLINK_GROUP) or ""] += 1
-    return NodeCount(sums, {model: max(sizes.values()) for model, sizes in groups.items()})
+    return NodeCount(sums, {model: Counter(sizes.values()) for model, sizes in groups.items()})
 
 
 def _tally(card: PooledDevice, use: DeviceUse, taken_in_parts: int | None) -> Tally:

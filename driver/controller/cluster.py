@@ -7,7 +7,7 @@ from driver.controller.cards import Card, cards
 from driver.controller.changes import Changes
 from driver.controller.demand import Demand
 from driver.controller.footprint import footprint
-from driver.controller.ledger import Ledger
+from driver.controller.ledger import Answer, Ledger
 from driver.controller.nominations import Nominations
 from driver.controller.occupancy import Occupancy
 from driver.controller.policies import Defaults, Policies, resolve
@@ -66,6 +66,8 @@ class Cluster:
         self.special_claims: dict[str, ObjectKey] = {}
         # Pods of ours by UID: those that carry `names.POD_LABEL`.
         self.pods: dict[str, Pod] = {}
+        # Of these, those that have no node yet.
+        self.waiting: dict[str, Pod] = {}
         # Since when those are known that the watch has not shown yet.
         self._met: dict[str, float] = {}
         # The kinds of cards in each slice of ours.
@@ -118,6 +120,10 @@ class Cluster:
         uid = pod.metadata.uid
         self._met.pop(uid, None)
         self.pods[uid] = pod
+        if pod.spec.node_name or pod.finished:
+            self.waiting.pop(uid, None)
+        else:
+            self.waiting[uid] = pod
         if pod.finished:
             self._leave(uid)
         elif pod.spec.node_name:
@@ -139,19 +145,24 @@ class Cluster:
         """A pod is gone."""
         self._met.pop(uid, None)
         self.pods.pop(uid, None)
+        self.waiting.pop(uid, None)
         self._leave(uid)
 
-    def put_claim(self, claim: ResourceClaim, now: float) -> None:
-        """A claim as it is now, at `now` of a monotonic clock in seconds."""
+    def put_claim(self, claim: ResourceClaim, now: float) -> Answer | None:
+        """A claim as it is now, at `now` of a monotonic clock in seconds.
+
+        Returns the answer of ours that has landed with it, the first time that this is seen.
+        """
         key = ObjectKey(claim.metadata.namespace, claim.metadata.name)
         self.claims[key] = claim
         if claim.metadata.annotations.get(names.EXTENDED_CLAIM) == "true":
             for owner in claim.metadata.owner_references:
                 self.special_claims[owner.uid] = key
-        self.ledger.observe(claim, now)
+        landed = self.ledger.observe(claim, now)
         self.demand.observe(claim)
         if claim.status.allocation is not None:
             self.nominations.settle(claim)
+        return landed
 
     def remove_claim(self, key: ObjectKey, uid: ClaimUid, version: int, now: float) -> None:
         """A claim was deleted at this version. A successor of the same name stays."""

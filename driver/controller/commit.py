@@ -19,7 +19,7 @@ from driver.controller.cluster import Cluster
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.policies import UnknownPolicyError
 from driver.controller.proposal import Proposal, answer_key, node_of, ours
-from driver.model.allocation import Explanation
+from driver.model.allocation import Explanation, RejectionKind
 from driver.model.errors import AllocationError, TooDearError
 from driver.model.ids import DeviceId, NodeName
 from driver.model.resourceclaim import (
@@ -43,11 +43,12 @@ SCHEDULER_HAS_SEEN_S = 2.0
 class Allow(msgspec.Struct, frozen=True, kw_only=True):
     """Store the claim, changed by `patch`.
 
-    `results` is empty where we say nothing: the write is not ours, or it cannot land.
+    `results` is empty where we say nothing: the write is not ours, or it cannot land (`outdated`).
     """
 
     patch: list[Operation] = []
     results: Results = ()
+    outdated: bool = False
     # The key of the answer that this call alone made, to take back if it never arrives (rule 6).
     answer: AnswerKey | None = None
     explanation: Explanation | None = None
@@ -72,6 +73,8 @@ class Deny(msgspec.Struct, frozen=True):
     cause: Cause
     # Devices that the scheduler believes free though another claim has long held them (rule 10).
     believed_free: frozenset[DeviceId] = frozenset()
+    # What was in the way of the node's devices, where none of their sets would do.
+    rejected: tuple[RejectionKind, ...] = ()
 
 
 Ruling = Allow | Deny
@@ -113,7 +116,9 @@ def decide(
 def _cannot_land(proposal: Proposal, cluster: Cluster, now: float) -> Ruling:
     """Rule 3: nothing to hold; but a refused scheduler must not take silence for consent."""
     at, reason = cluster.refusals.get(proposal.uid, (float("-inf"), ""))
-    return Deny(reason, Cause.REFUSED_BEFORE) if now - at < REFUSAL_HOLDS_S else Allow()
+    if now - at < REFUSAL_HOLDS_S:
+        return Deny(reason, Cause.REFUSED_BEFORE)
+    return Allow(outdated=True)
 
 
 def _choose(
@@ -137,7 +142,8 @@ def _choose(
         # Something in the claim or the slices is beyond us; the scheduler understood it.
         return _keep(proposal, cluster, now)
     if isinstance(outcome, Unsatisfiable):
-        return _deny(proposal, cluster, outcome.reason(), cause=Cause.NOTHING_FITS, now=now)
+        denial = _deny(proposal, cluster, outcome.reason(), cause=Cause.NOTHING_FITS, now=now)
+        return msgspec.structs.replace(denial, rejected=outcome.kinds())
     return _swap(proposal, cluster, outcome, share_id)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from driver.allocator.nodes import selects
 from driver.controller.footprint import PODS, Footprint, footprint
+from driver.model.allocation import RejectionKind
 from driver.model.api import NodeSelector, Toleration
 from driver.model.core import Node, Pod, Taint
 from driver.model.errors import AllocationError
@@ -35,10 +36,15 @@ class Demands(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unfit(msgspec.Struct, frozen=True):
-    """Why not: a reason that many nodes may share, and what would help on this one."""
+    """Why not: of which kind, a reason that many nodes may share, what would help on this one."""
 
+    kind: RejectionKind
     reason: str
     remedy: str
+
+
+_TAINT, _SELECTION = RejectionKind.NODE_TAINT, RejectionKind.NODE_SELECTION
+_RESOURCES, _PORT = RejectionKind.NODE_RESOURCES, RejectionKind.HOST_PORT
 
 
 def demands(pod: Pod, by_devices: Collection[str] = ()) -> Demands:
@@ -69,11 +75,12 @@ def unfit(wanted: Demands, node: Node, others: Iterable[Footprint]) -> Unfit | N
 def _kept_away(wanted: Demands, node: Node) -> Unfit | None:
     name = node.metadata.name
     if node.spec.unschedulable and not _tolerated(_CORDONED, wanted.tolerations):
-        return Unfit("the node is cordoned", f"uncordon node {name}")
+        return Unfit(_TAINT, "the node is cordoned", f"uncordon node {name}")
     for taint in node.spec.taints:
         if taint.effect in _REPELLING and not _tolerated(taint, wanted.tolerations):
             text = f"{taint.key}={taint.value}" if taint.value else taint.key
             return Unfit(
+                _TAINT,
                 f"the node has taint {text}:{taint.effect}, which the pod does not tolerate",
                 f"tolerate the taint, or take it off node {name}",
             )
@@ -100,11 +107,13 @@ def _not_selected(wanted: Demands, node: Node) -> Unfit | None:
     for key, value in wanted.node_selector.items():
         if labels.get(key) != value:
             return Unfit(
+                _SELECTION,
                 f"the pod's nodeSelector wants label {key}={value}",
                 f"label node {name} so, or widen the nodeSelector",
             )
     if wanted.affinity is not None and not may_select(wanted.affinity, node):
         return Unfit(
+            _SELECTION,
             "the pod's required node affinity selects other nodes",
             f"widen the affinity so that it selects node {name}",
         )
@@ -139,6 +148,7 @@ def _lacks_resources(wanted: Demands, node: Node, others: tuple[Footprint, ...])
 
 def _device_plugin(resource: str, node: Node) -> Unfit:
     return Unfit(
+        _RESOURCES,
         f"a device plugin gives {resource} there, so that there is no device to choose",
         f"take the device plugin for {resource} off node {node.metadata.name}",
     )
@@ -147,12 +157,18 @@ def _device_plugin(resource: str, node: Node) -> Unfit:
 def _too_little(resource: str, *, missing: int, node: Node) -> Unfit:
     name = node.metadata.name
     if resource == PODS:
-        return Unfit("the node has as many pods as it may run", f"end a pod on node {name}")
+        return Unfit(
+            _RESOURCES, "the node has as many pods as it may run", f"end a pod on node {name}"
+        )
     has = node.status.allocatable.get(resource)
     if has is None:
-        return Unfit(f"the node has no {resource}", f"add a node that has {resource}")
+        return Unfit(_RESOURCES, f"the node has no {resource}", f"add a node that has {resource}")
     amount = Quantity(missing, has.format)
-    return Unfit(f"too little {resource} is left", f"free {amount} of {resource} on node {name}")
+    return Unfit(
+        _RESOURCES,
+        f"too little {resource} is left",
+        f"free {amount} of {resource} on node {name}",
+    )
 
 
 def _ports_taken(wanted: Demands, node: Node, others: tuple[Footprint, ...]) -> Unfit | None:
@@ -160,6 +176,7 @@ def _ports_taken(wanted: Demands, node: Node, others: tuple[Footprint, ...]) -> 
     for mine in wanted.footprint.ports:
         if any(mine.clashes(other) for other in taken):
             return Unfit(
+                _PORT,
                 f"host port {mine.port}/{mine.protocol} is taken",
                 f"end the pod on node {node.metadata.name} that holds port {mine.port}, "
                 "or use another",

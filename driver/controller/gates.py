@@ -192,6 +192,8 @@ class Gates:
         with tracing.span("place", pod.metadata.uid, began=created) as span:
             span.say(node=plan.node or "", why=plan.why)
         self._metrics.placements.labels(_result(plan)).inc()
+        for kind in {kind for one in plan.rejections for kind in one.kinds}:
+            self._metrics.rejections.labels("node", kind).inc()
         if created is not None:
             self._metrics.waits.observe(max(0.0, time.time() - created))
 
@@ -205,7 +207,12 @@ def gated(pod: Pod) -> bool:
 def created_at(pod: Pod) -> float | None:
     """When the pod was created, in seconds since 1970; None where it does not say."""
     text = pod.metadata.creation_timestamp
-    return dt.datetime.fromisoformat(text).timestamp() if text else None
+    return seconds_of(text) if text else None
+
+
+def seconds_of(timestamp: str) -> float:
+    """A time of the API server in seconds since 1970."""
+    return dt.datetime.fromisoformat(timestamp).timestamp()
 
 
 def _result(plan: Plan) -> str:

@@ -72,14 +72,16 @@ class Ledger:
 
     # What happened
 
-    def observe(self, claim: ResourceClaim, now: float) -> None:
+    def observe(self, claim: ResourceClaim, now: float) -> Answer | None:
         """A claim as the API server has it, from a watch, a list, a GET or a write's reply.
 
         Older news than what is known of the claim, or than the base of an answer, changes nothing.
+        Returns the answer that has landed with it, the first time that this is seen.
         """
         uid, version = ClaimUid(claim.metadata.uid), int(claim.metadata.resource_version)
         if version <= self._newest(uid):
-            return
+            return None
+        landed = self._landed(uid, claim)
         self._seen[uid] = version
         allocation = claim.status.allocation
         if allocation is None:
@@ -88,6 +90,7 @@ class Ledger:
             # Held anew before the answers go, so that nothing looks released in between.
             self._commit(uid, claim, allocation, now)
         self._drop_answers(uid, now)
+        return landed
 
     def base(self, uid: ClaimUid, version: int, now: float) -> bool:
         """The API server asks about a write on top of this version, in which the claim is free.
@@ -199,6 +202,18 @@ class Ledger:
                 del self._seen[uid]
 
     # How
+
+    def _landed(self, uid: ClaimUid, claim: ResourceClaim) -> Answer | None:
+        answers, allocation = self._answers.get(uid), claim.status.allocation
+        if answers is None or allocation is None:
+            return None
+        stored = [result.device_id() for result in allocation.devices.results]
+        same = (
+            answer
+            for answer in answers.values()
+            if [result.device_id() for result in answer.results] == stored
+        )
+        return max(same, key=lambda answer: answer.at, default=None)
 
     def _newest(self, uid: ClaimUid) -> int:
         bases = (key.base for key in self._answers.get(uid, ()))

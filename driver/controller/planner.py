@@ -18,7 +18,7 @@ from driver.controller.nominations import SPECIAL, Nomination
 from driver.controller.policies import Setting
 from driver.controller.question import Asked, Question, ask
 from driver.controller.verdicts import Fits, Misfit, Verdicts
-from driver.model.allocation import Explanation, Score
+from driver.model.allocation import Explanation, RejectionKind, Score
 from driver.model.core import Pod
 from driver.model.errors import AllocationError
 from driver.model.resourceclaim import AllocationResult
@@ -41,13 +41,15 @@ class NodeScore(msgspec.Struct, frozen=True):
 class NodeRejection(msgspec.Struct, frozen=True):
     """Why some nodes were not possible: a reason, how many, and one of them.
 
-    `remedy` is what would make that one fit, where that is known.
+    `remedy` is what would make that one fit, where that is known; `kinds` of which kinds the
+    reason is.
     """
 
     reason: str
     count: int
     example: str
     remedy: str = ""
+    kinds: tuple[RejectionKind, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +221,9 @@ def rejections(verdicts: Verdicts) -> Iterator[NodeRejection]:
     """Why nodes are out of the question: all reasons, the most frequent first."""
     for reason, names in sorted(verdicts.out.items(), key=lambda item: (-len(item[1]), item[0])):
         example, remedy = _remedy(verdicts, names)
-        yield NodeRejection(reason, len(names), example, remedy)
+        misfit = verdicts.of(example)
+        kinds = misfit.kinds if isinstance(misfit, Misfit) else ()
+        yield NodeRejection(reason, len(names), example, remedy, kinds)
 
 
 def ending_pods(node: str) -> str:

@@ -17,7 +17,7 @@ from driver.controller.cluster import Cluster
 from driver.controller.fit import may_select, unfit
 from driver.controller.kinds import Kinds, Makes
 from driver.controller.question import Question, problem
-from driver.model.allocation import Score
+from driver.model.allocation import RejectionKind, Score
 from driver.model.core import Node
 from driver.model.errors import AllocationError, TooDearError
 from driver.policy.weights import parse
@@ -40,10 +40,11 @@ class Fits(msgspec.Struct, frozen=True):
 class Misfit(msgspec.Struct, frozen=True):
     """The pod cannot run there: why, and what would help, where that is known.
 
-    `devices` says whether it is for want of devices.
+    `devices` says whether it is for want of devices, `kinds` of which kinds the reason is.
     """
 
     reason: str
+    kinds: tuple[RejectionKind, ...]
     remedy: str = ""
     devices: bool = False
 
@@ -192,9 +193,10 @@ class Verdicts:
     def _verdict(self, node: Node) -> Verdict:
         why_not = unfit(self.question.demands, node, self._cluster.occupancy.on(node.metadata.name))
         if why_not is not None:
-            return Misfit(why_not.reason, why_not.remedy)
+            return Misfit(why_not.reason, (why_not.kind,), why_not.remedy)
         if not all(may_select(selector, node) for selector in self.question.bound_to):
-            return Misfit("another claim of the pod can only be used on other nodes")
+            reason = "another claim of the pod can only be used on other nodes"
+            return Misfit(reason, (RejectionKind.NODE_SELECTION,))
         return self._by_devices(node)
 
     def _by_devices(self, node: Node, *, unused: bool = False) -> Verdict:
@@ -216,9 +218,9 @@ class Verdicts:
             outcome = self._search(asked)
         except AllocationError as error:
             reason = f"allocation stops with an error: {error}"
-            return Misfit(_anonymous(reason, asked), devices=True)
+            return Misfit(_anonymous(reason, asked), (RejectionKind.ERROR,), devices=True)
         if isinstance(outcome, Unsatisfiable):
-            return Misfit(_lack(outcome, asked), devices=True)
+            return Misfit(_lack(outcome, asked), outcome.kinds(), devices=True)
         if self._scorer is None:
             return Fits()
         view, chosen = node_view(asked), choice(asked, outcome.allocations)

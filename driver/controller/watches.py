@@ -46,6 +46,8 @@ class TurnedBackError(QuadrantError):
 class Watches:
     """All that is watched. An object that cannot be read keeps its last readable state.
 
+    `landed` is told of every allocation of ours how many seconds after our answer it was seen.
+
     `run` raises `TurnedBackError` when versions that were seen turn out to be to come again: what
     is known of claims and their versions is worth nothing then, and a new process must begin.
     """
@@ -59,11 +61,13 @@ class Watches:
         *,
         taint_rules: str | None,
         clock: Callable[[], float],
+        landed: Callable[[float], None],
     ) -> None:
         self._cluster = cluster
         self._listener = listener
         self._held = held
         self._clock = clock
+        self._landed = landed
         # The highest version that any claim, or a list of them, was seen with.
         self._newest = 0
         self.claims = Informer(
@@ -111,7 +115,9 @@ class Watches:
     def _on_claim(self, event: Event[ResourceClaim]) -> None:
         now = self._clock()
         if isinstance(event, Upsert):
-            self._cluster.put_claim(event.object, now)
+            answer = self._cluster.put_claim(event.object, now)
+            if answer is not None:
+                self._landed(now - answer.at)
             self._listener.claim_changed(event.object)
         elif isinstance(event, Delete):
             uid = ClaimUid(event.uid)

@@ -77,8 +77,8 @@ class Informer(Generic[T]):
     missed an event must not go on.
 
     Read at any time: `objects` (what was delivered last), `seen` (every change up to this version
-    has been delivered), `restarts` (ended connections by reason), `heard_at` (when the server was
-    last heard, by the clock's monotonic seconds).
+    has been delivered), `restarts` (ended connections by reason), `lists` (complete lists read),
+    `heard_at` (when the server was last heard, by the clock's monotonic seconds).
     """
 
     def __init__(  # noqa: PLR0913 # what to read, for whom, and the two sources of chance
@@ -97,6 +97,7 @@ class Informer(Generic[T]):
         self.path = path
         self.seen = 0
         self.restarts: Counter[str] = Counter()
+        self.lists = 0
         self.heard_at: float | None = None
         self._rest = rest
         self._kind = kind
@@ -243,6 +244,7 @@ class Informer(Generic[T]):
     def _finish(self, listing: _Listing[T], version: int) -> None:
         self._deliver(self._store.replace(listing.items, listing.unreadable, version))
         self.seen = version
+        self.lists += 1
         self._fulfilled = listing.wish
         self._deliver([Synced(resource_version=version)])
         waiting, self._waiters = self._waiters, []

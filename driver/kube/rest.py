@@ -8,7 +8,7 @@ Works on paths and bytes; what the bytes mean is the caller's business. The rule
 """
 
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 import msgspec
 
@@ -20,6 +20,8 @@ from driver.wire.decode import decode
 
 TIMEOUT = 30.0
 PAGE_SIZE = 500
+
+Answered = Callable[[str, str, float], None]
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,10 +63,15 @@ class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = "v1"
 
 
+def _unheard(_verb: str, _result: str, _seconds: float) -> None:
+    return
+
+
 class Rest:
     """Calls to one API server.
 
     `timeout` is for one try in seconds. All methods raise the errors of `driver.kube.errors`.
+    `answered` is told of every try: its verb, "done" or the name of the error, and its seconds.
     """
 
     def __init__(
@@ -74,8 +81,10 @@ class Rest:
         policy: RetryPolicy | None = None,
         clock: Clock | None = None,
         jitter: Random = random.random,
+        answered: Answered = _unheard,
     ) -> None:
         self.session = session
+        self._answered = answered
         self._policy = policy or RetryPolicy()
         self._clock = clock or SystemClock()
         self._jitter = jitter
@@ -161,13 +170,23 @@ class Rest:
         backoff = Backoff(base=self._policy.base, cap=self._policy.cap, jitter=self._jitter)
         for tries_left in reversed(range(self._policy.attempts)):
             try:
-                return _body(request, await self.session.exchange(request, timeout=timeout))
+                return await self._once(request, timeout=timeout)
             except (Retryable, Unreachable) as error:
                 if not tries_left or not self._again(error, repeatable=repeatable):
                     raise
                 delay = max(backoff.next(), _asked_delay(error))
             await self._clock.sleep(delay)
         raise AssertionError("a retry policy of no attempts at all")
+
+    async def _once(self, request: Request, *, timeout: float) -> bytes:
+        began = self._clock.now()
+        try:
+            body = _body(request, await self.session.exchange(request, timeout=timeout))
+        except KubeError as error:
+            self._answered(request.method, type(error).__name__, self._clock.now() - began)
+            raise
+        self._answered(request.method, "done", self._clock.now() - began)
+        return body
 
     def _again(self, error: KubeError, *, repeatable: bool) -> bool:
         if _asked_delay(error) > self._policy.longest_retry_after:

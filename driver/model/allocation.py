@@ -3,6 +3,8 @@
 `Features` and `DeviceUse` go into the allocator, `Explanation` comes out of it.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from driver.model.ids import DeviceId
@@ -65,10 +67,37 @@ class RunnerUp(msgspec.Struct, frozen=True, gc=False):
     score: Score
 
 
+class RejectionKind(StrEnum):
+    """Kinds of reasons why a device or a node is out of the question, for whoever counts them.
+
+    Few and fixed: the reason itself is a sentence, with names in it.
+    """
+
+    # Of devices.
+    NOT_SELECTED = "not-selected"
+    IN_USE = "in-use"
+    TOO_LITTLE_LEFT = "too-little-left"
+    TOO_SMALL = "too-small"
+    COUNTERS = "counters"
+    RELEASED = "released"
+    TAINT = "taint"
+    CONSTRAINT = "constraint"
+    POOL = "pool"
+    FEATURE = "feature"
+    ERROR = "error"
+    SEARCH_BOUND = "search-bound"
+    # Of nodes.
+    NODE_TAINT = "node-taint"
+    NODE_SELECTION = "node-selection"
+    NODE_RESOURCES = "node-resources"
+    HOST_PORT = "host-port"
+
+
 class Rejection(msgspec.Struct, frozen=True, gc=False):
-    """Why some devices were no candidates: a reason, how many, and one of them."""
+    """Why some devices were no candidates: a reason, of which kind it is, how many, one of them."""
 
     reason: str
+    kind: RejectionKind
     count: int
     example: DeviceId | None = None
 

@@ -3,6 +3,7 @@
 `UUID` is spelt as NVIDIA's DCGM exporter spells it, so that its series join with ours.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily
@@ -34,6 +35,7 @@ class DeviceCollector(Collector):
         yield _info(devices)
         yield _memory(devices)
         yield from _use(devices, self._held)
+        yield _namespaces(devices, self._held)
         yield _taints(devices)
 
 
@@ -75,6 +77,24 @@ def _use(devices: Iterable[Device], claims: Iterable[PreparedClaim]) -> Iterator
         for device in devices:
             family.add_metric(_key(device), value(by_device.get(device.name, [])))
         yield family
+
+
+def _namespaces(devices: Iterable[Device], claims: Iterable[PreparedClaim]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "quadrant_device_namespace_memory_held_bytes",
+        "Memory that prepared claims of a namespace hold.",
+        # Prometheus puts the plugin's own namespace into `namespace`.
+        labels=[*_LABELS, "claim_namespace"],
+    )
+    held: dict[str, Counter[str]] = {}
+    for claim in claims:
+        for one in claim.devices:
+            if not one.admin_access:
+                held.setdefault(one.device, Counter())[claim.namespace] += one.memory
+    for device in devices:
+        for namespace, memory in sorted(held.get(device.name, Counter()).items()):
+            family.add_metric([*_key(device), namespace], memory)
+    return family
 
 
 def _held_memory(held: list[HeldDevice]) -> int:

@@ -10,7 +10,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 # Seconds. A decision takes a fraction of a millisecond; what takes over 5 s has failed.
 _DECISIONS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 _ROUND_TRIPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_LANDINGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 _WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+# Most policies score from 0 to 100; what makes something worse scores below.
+_SCORES = (-100, -50, -20, -10, -5, -2, -0.5, 0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99)
 _PREPARES = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 45.0)
 
 
@@ -30,6 +33,38 @@ class ControllerMetrics:
             "Allocations refused, by the kind of reason.",
             ["reason"],
             registry=registry,
+        )
+        self.rejections = Counter(
+            "quadrant_rejections",
+            "Decisions that found no devices or no node, once for each kind of reason.",
+            ["axis", "reason"],
+            registry=registry,
+        )
+        self.scores = Histogram(
+            "quadrant_commit_score",
+            "Scores of the chosen devices; what they mean is the policy's business.",
+            ["policy"],
+            registry=registry,
+            buckets=_SCORES,
+        )
+        self.landed = Histogram(
+            "quadrant_commit_landed_seconds",
+            "Time from our answer until the watch shows the allocation.",
+            registry=registry,
+            buckets=_LANDINGS,
+        )
+        self.conflicts = Counter(
+            "quadrant_conflicts",
+            "Reviews of claims, and writes of ours, that a newer version had overtaken.",
+            ["what"],
+            registry=registry,
+        )
+        self.calls = Histogram(
+            "quadrant_api_call_seconds",
+            "Time of one call to the API server, watches apart; each try counts.",
+            ["verb", "result"],
+            registry=registry,
+            buckets=_ROUND_TRIPS,
         )
         self.decisions = Histogram(
             "quadrant_commit_decision_seconds",
@@ -67,6 +102,12 @@ class ControllerMetrics:
             "Allocations that nobody used and that were taken away.",
             registry=registry,
         )
+
+    def called(self, verb: str, result: str, seconds: float) -> None:
+        """The API server has answered a call of ours, or has not (see `driver.kube.rest.Rest`)."""
+        self.calls.labels(verb, result).observe(seconds)
+        if result == "Conflict":
+            self.conflicts.labels("write").inc()
 
 
 class NodeMetrics:

@@ -270,10 +270,12 @@ async def test_a_refused_special_claim_is_marked_and_seen_first(
 
 
 async def test_what_came_of_a_review_is_counted(stage: Stage) -> None:
-    """A choice, a refusal for want of devices, and one for want of the lease; a trial is not."""
+    """A choice, refusals for want of devices and of the lease, and what cannot land any more."""
     whole = [picked(f"gpu-{index}") for index in range(4)]
     await stage.ask(claim("c", request(count=4)), *whole)
     await stage.ask(claim("d", request(count=4)), *whole)
+    stage.show(claim("f", request(count=4), version=20))
+    await stage.ask(claim("f", request(count=4)), *whole, shown=False)
     stage.term.end()
     await stage.ask(claim("e", request(count=4)), *whole)
 
@@ -284,4 +286,7 @@ async def test_what_came_of_a_review_is_counted(stage: Stage) -> None:
     assert counted("quadrant_commit_reviews_total", result="denied") == 2
     assert counted("quadrant_commit_denials_total", reason="nothing-fits") == 1
     assert counted("quadrant_commit_denials_total", reason="not-leading") == 1
-    assert counted("quadrant_commit_decision_seconds_count") == 2
+    assert counted("quadrant_commit_decision_seconds_count") == 3
+    assert counted("quadrant_commit_score_count", policy="compact") == 1
+    assert counted("quadrant_rejections_total", axis="gpu", reason="too-little-left") == 1
+    assert counted("quadrant_conflicts_total", what="review") == 1

@@ -5,12 +5,14 @@ from msgspec.structs import replace
 
 from driver.allocator.allocate import InvalidPoolsError, allocate
 from driver.allocator.outcome import Allocated, Unsatisfiable
+from driver.model.allocation import RejectionKind
 from driver.model.errors import AllocationError
 from driver.model.names import DRIVER, MEMORY
 from driver.model.resourceslice import DeviceAttribute
 from driver.policy.registry import objective
 from tests.allocator.build import (
     ADevice,
+    card,
     chosen,
     claim,
     device,
@@ -20,6 +22,7 @@ from tests.allocator.build import (
     in_use,
     problem,
     request,
+    shared,
     slice_of,
 )
 
@@ -89,6 +92,7 @@ def test_first_fit_that_finds_nothing_within_the_bound_says_so() -> None:
     assert isinstance(outcome, Unsatisfiable)
     assert outcome.truncated
     assert "3 steps" in outcome.reason()
+    assert outcome.kinds() == (RejectionKind.SEARCH_BOUND,)
 
 
 def test_order_is_by_place_in_the_slice_not_by_name() -> None:
@@ -169,6 +173,30 @@ def test_why_nothing_fits_is_counted_by_reason() -> None:
         f"1 device: has a taint that is not tolerated (such as {DRIVER}/node-1/gpu-2); "
         f"1 device: not selected by class gpu and request gpu (such as {DRIVER}/node-1/gpu-3)"
     )
+    assert outcome.kinds() == (
+        RejectionKind.IN_USE,
+        RejectionKind.TAINT,
+        RejectionKind.NOT_SELECTED,
+    )
+
+
+def test_every_reason_is_of_a_kind() -> None:
+    """For whoever counts; the sentences have names in them."""
+    small, full = card(0, "4Gi"), card(1, "16Gi")
+    asked = claim(request().with_capacity(memory="8Gi"))
+    outcome = allocate(problem([slice_of(small, full)], asked, use=shared("gpu-1", "10Gi")))
+    assert isinstance(outcome, Unsatisfiable)
+    assert [(one.reason, one.kind) for one in outcome.rejections] == [
+        ("cannot give that much capacity", RejectionKind.TOO_SMALL),
+        ("too little memory left", RejectionKind.TOO_LITTLE_LEFT),
+    ]
+    apart = claim(request(count=8)).matching(GROUP)
+    outcome = allocate(problem([slice_of(*gpus(8))], apart))
+    assert isinstance(outcome, Unsatisfiable)
+    assert outcome.kinds() == (RejectionKind.CONSTRAINT,)
+    outcome = allocate(problem([], claim()))
+    assert isinstance(outcome, Unsatisfiable)
+    assert outcome.kinds() == (RejectionKind.NOT_SELECTED,)
 
 
 def test_runners_up_follow_the_best_and_score_no_more() -> None:

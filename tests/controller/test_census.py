@@ -90,13 +90,13 @@ def test_a_mig_device_counts_for_its_card() -> None:
     assert (tally.free, tally.free_whole) == (35 * 1024 * MIB, 0)
 
 
-def test_the_largest_group_is_of_linked_cards_on_one_node() -> None:
+def test_groups_are_of_linked_cards_on_one_node() -> None:
     """Where cards have no links, the node is what they share."""
     linked = [t4(n, nvlinkGroup="0" if n < 3 else "1") for n in range(4)]
     at = cluster(a=linked, b=[t4(0), t4(1)])
-    assert census(at).largest_groups() == {"T4": 3}
+    assert census(at).groups() == {"T4": {3: 1, 1: 1, 2: 1}}
     hold(at, "c", picked("gpu-0"))
-    assert census(at).largest_groups() == {"T4": 2}
+    assert census(at).groups() == {"T4": {2: 2, 1: 1}}
 
 
 def test_only_cards_of_ours_are_counted() -> None:
@@ -144,4 +144,4 @@ def test_following_the_changes_gives_what_counting_all_gives(
         pass
     afresh = census(at)
     assert followed.by_model() == afresh.by_model()
-    assert followed.largest_groups() == afresh.largest_groups()
+    assert followed.groups() == afresh.groups()

@@ -123,7 +123,7 @@ def test_a_write_that_cannot_land_is_let_go_without_a_hold() -> None:
     at = cluster("compact", a=[gpu(0)])
     at.ledger.observe(read_claim("c1", version=12), 0.0)
     ruling = commit(at, claim("c1", request(), version=11), picked("gpu-0"))
-    assert ruling == Allow()
+    assert ruling == Allow(outdated=True)
     assert at.ledger.outstanding() == 0
 
 
@@ -135,7 +135,7 @@ def test_a_refused_write_is_refused_again_on_an_old_version() -> None:
     assert isinstance(commit(at, free, picked("gpu-0"), now=100.0), Deny)
     at.ledger.observe(read_claim("c2", version=12), 100.0)
     assert isinstance(commit(at, free, picked("gpu-0"), now=104.0), Deny)
-    assert commit(at, free, picked("gpu-0"), now=106.0) == Allow()
+    assert commit(at, free, picked("gpu-0"), now=106.0) == Allow(outdated=True)
 
 
 def read_claim(name: str, *, version: int) -> ResourceClaim:

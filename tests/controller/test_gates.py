@@ -212,6 +212,7 @@ async def test_what_came_of_it_is_counted() -> None:
 
         assert counted("quadrant_placements_total", result="nominated") == 3
         assert counted("quadrant_placements_total", result="fits-nowhere") == 1
+        assert counted("quadrant_rejections_total", axis="node", reason="in-use") == 1
         assert counted("quadrant_placement_wait_seconds_count") == 4
         assert (counted("quadrant_placement_decision_seconds_count") or 0) >= 4
 

@@ -8,6 +8,7 @@ from driver.controller.planner import Plan, Planner
 from driver.controller.policies import UnknownPolicyError
 from driver.controller.sentence import node_told, nowhere_told
 from driver.model import names
+from driver.model.allocation import RejectionKind
 from driver.model.api import ObjectMeta
 from driver.model.ids import ObjectKey
 from driver.model.resourceclaim import ResourceClaim
@@ -244,6 +245,7 @@ def test_nodes_that_cannot_run_the_pod_are_out() -> None:
     # Node a has no device left: uncordoning it would not help.
     assert (cordoned.count, cordoned.example, cordoned.remedy) == (2, "b", "uncordon node b")
     assert tainted.reason.startswith("the node has taint own:NoSchedule")
+    assert cordoned.kinds == tainted.kinds == (RejectionKind.NODE_TAINT,)
     assert "uncordon node b" in nowhere_told(plan)
 
 

@@ -3,7 +3,7 @@
 from driver.controller.planner import NodeRejection, NodeScore, Plan
 from driver.controller.policies import Setting, Source
 from driver.controller.sentence import NOTHING_HELPS, node_told, nowhere_told, told
-from driver.model.allocation import Explanation, Rejection, RunnerUp, Score, Term
+from driver.model.allocation import Explanation, Rejection, RejectionKind, RunnerUp, Score, Term
 from driver.model.ids import DeviceId
 
 A, B, C = (DeviceId("d", "n", f"gpu-{index}") for index in range(3))
@@ -15,7 +15,10 @@ def test_devices() -> None:
         policy="compact",
         score=Score((Term("fullness", 50.0), Term("groups split", -0.1), Term("nothing", 0.0))),
         runners_up=(RunnerUp((C,), Score((Term("fullness", 49.9),))),),
-        rejections=(Rejection("in use", 2), Rejection("tainted", 1)),
+        rejections=(
+            Rejection("in use", RejectionKind.IN_USE, 2),
+            Rejection("tainted", RejectionKind.TAINT, 1),
+        ),
     )
     assert told([A, B, A], explanation) == (
         "n/gpu-0, n/gpu-1 by compact, score 49.9 (fullness 50, groups split -0.1); "

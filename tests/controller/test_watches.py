@@ -2,14 +2,18 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from driver.controller.cluster import Cluster
+from driver.controller.commit import Allow
 from driver.controller.held import HeldDevices
 from driver.controller.watches import TurnedBackError, Watches
 from driver.kube.rest import Rest
 from driver.model.core import Pod
+from driver.model.ids import ObjectKey
 from driver.model.resourceclaim import ResourceClaim
-from tests.controller.commits import claim, cluster, gpu, request
+from tests.controller.commits import Json, claim, cluster, commit, gpu, picked, proposed, request
 from tests.kube.apiserver import ApiServer
 
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -28,18 +32,34 @@ class Nobody:
         """Not waited for."""
 
 
+def unversioned(made: Json) -> Json:
+    """For the server, which gives the version."""
+    return made | {"metadata": made["metadata"] | {"resourceVersion": ""}}
+
+
+def watching(rest: Rest, at: Cluster, landed: list[float] | None = None) -> Watches:
+    """The watches of a cluster in which time stands still."""
+    return Watches(
+        rest,
+        at,
+        Nobody(),
+        HeldDevices(rest, None, at.ledger),
+        taint_rules=None,
+        clock=lambda: 7.0,
+        landed=(landed if landed is not None else []).append,
+    )
+
+
 async def test_a_cluster_that_is_turned_back_ends_the_process() -> None:
     """After etcd was restored, versions come again; the ledger would take them for old news."""
     at = cluster("compact", a=[gpu(0)])
     async with ApiServer() as server, server.session() as session:
         rest = Rest(session)
-        held = HeldDevices(rest, None, at.ledger)
-        watches = Watches(rest, at, Nobody(), held, taint_rules=None, clock=lambda: 0.0)
+        watches = watching(rest, at)
         running = asyncio.create_task(watches.run())
         await watches.claims.synced()
         server.objects.advance(1000)
-        free = claim("c", request())
-        server.put(CLAIMS, free | {"metadata": free["metadata"] | {"resourceVersion": ""}})
+        server.put(CLAIMS, unversioned(claim("c", request())))
         await watches.claims.relist()
         server.objects.version = 500
         again = asyncio.create_task(watches.claims.relist())
@@ -48,3 +68,27 @@ async def test_a_cluster_that_is_turned_back_ends_the_process() -> None:
         again.cancel()
     (error,) = ended.value.exceptions
     assert isinstance(error.__cause__, TurnedBackError)
+
+
+async def test_an_allocation_that_lands_is_told_once() -> None:
+    """With the time since our answer; what comes of it afterwards says nothing about that."""
+    at, landed = cluster("compact", a=[gpu(0), gpu(1)]), list[float]()
+    async with ApiServer() as server, server.session() as session:
+        watches = watching(Rest(session), at, landed)
+        running = asyncio.create_task(watches.run())
+        await watches.claims.synced()
+        server.put(CLAIMS, unversioned(claim("c", request())))
+        await watches.claims.relist()
+        known = at.claims[ObjectKey("ns", "c")].metadata
+        free = claim("c", request(), version=int(known.resource_version))
+        free["metadata"]["uid"] = known.uid
+        ruling = commit(at, free, picked("gpu-1"), now=5.0)
+        assert isinstance(ruling, Allow)
+        results = [msgspec.to_builtins(one, enc_hook=str) for one in ruling.results]
+        stored = unversioned(proposed(free, *results))
+        for annotations in ({}, {"seen": "again"}):
+            stored["metadata"]["annotations"] = annotations
+            server.put(CLAIMS, stored)
+            await watches.claims.relist()
+        running.cancel()
+    assert landed == [2.0]

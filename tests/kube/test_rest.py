@@ -135,6 +135,25 @@ async def test_reads_give_up_after_the_last_attempt(server: ApiServer, rest: Res
     assert len(server.requests) == 5
 
 
+async def test_every_try_is_told(server: ApiServer, clock: FakeClock) -> None:
+    """With its verb and what came of it, so that conflicts and slow answers can be counted."""
+    told: list[tuple[str, str]] = []
+
+    def tell(verb: str, result: str, _seconds: float) -> None:
+        told.append((verb, result))
+
+    server.put(NODES, {"metadata": {"name": "n"}})
+    async with server.session() as session:
+        rest = Rest(
+            session, clock=clock, answered=tell
+        )
+        server.refuse(Refusal(503, "Later"))
+        await rest.get(f"{NODES}/n")
+        with pytest.raises(errors.Conflict):
+            await rest.patch(f"{NODES}/n", body(resourceVersion="1"), MERGE_PATCH)
+    assert told == [("GET", "Retryable"), ("GET", "done"), ("PATCH", "Conflict")]
+
+
 async def test_the_server_says_when_to_come_back(
     server: ApiServer, rest: Rest, clock: FakeClock
 ) -> None:

@@ -24,6 +24,7 @@ from driver.obs import scrape
 from driver.obs.metrics import ControllerMetrics, NodeMetrics
 from driver.wire.decode import convert
 from tests.controller.commits import claim, cluster, gpu, picked, proposed, request
+from tests.controller.placements import pod
 
 NODE = "n1"
 
@@ -45,18 +46,30 @@ def controller() -> CollectorRegistry:
         on_event=lambda _: None,
     )
     informer.restarts["Gone"] += 1
+    informer.lists = 2
     informer.heard_at = 0.0
     registry = CollectorRegistry()
     work = ControllerMetrics(registry)
     work.reviews.labels("chosen").inc()
     work.denials.labels("nothing-fits").inc()
+    for axis, kind in (("gpu", "in-use"), ("node", "node-taint")):
+        work.rejections.labels(axis, kind).inc()
+    work.conflicts.labels("review").inc()
+    work.scores.labels("compact").observe(75.0)
+    work.landed.observe(0.01)
+    work.called("PATCH", "done", 0.01)
+    work.called("PATCH", "Conflict", 0.01)
     work.decisions.observe(0.001)
     work.round_trips.labels("/commit", "allowed").observe(0.002)
     work.placements.labels("nominated").inc()
     work.waits.observe(0.1)
     work.plans.observe(0.001)
     work.reclaimed.inc()
-    registry.register(StateCollector(at, census, term, [informer], clock=lambda: 5.0))
+    at.put_pod(pod("waits"))
+    state = StateCollector(
+        at, census, term, [informer], clock=lambda: 5.0, wall_clock=lambda: 1.8e9
+    )
+    registry.register(state)
     return registry
 
 

@@ -11,13 +11,15 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from driver.model.allocation import RejectionKind
+from hack.dashboard import FILE, dashboard
 from tests.monitoring import scraped
 from tests.monitoring.prometheus import program, running
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "helm" / "quadrant" / "files"
 RULES = FILES / "rules.yaml"
-DASHBOARD = json.loads((FILES / "dashboard.json").read_text())
+DASHBOARD = json.loads(FILE.read_text())
 TRIALS = Path(__file__).parent / "alerts.yaml"
 # What other exporters tell, on clusters that have them.
 FOREIGN = re.compile(r"\bDCGM_")
@@ -27,7 +29,8 @@ NAME = re.compile(r"\bquadrant_[a-z_]+")
 def queries() -> list[str]:
     """Every query of the dashboard, with its variables set."""
     found = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-    values = {"$model": ".*", "$node": ".*", "$__rate_interval": "1m"}
+    values = dict.fromkeys(("$cluster", "$model", "$node", "$namespace"), ".*")
+    values["$__rate_interval"] = "1m"
     return [re.sub(r"\$\w+", lambda match: values[match[0]], text) for text in found]
 
 
@@ -47,9 +50,11 @@ def families(*registries: CollectorRegistry) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> dict[str, Any]:
+async def told(tmp_path: Path) -> dict[str, Any]:
     """All metrics of both processes."""
-    return families(scraped.controller(), scraped.node(tmp_path)[0])
+    node, devices = scraped.node(tmp_path)
+    await devices.refresh()
+    return families(scraped.controller(), node)
 
 
 async def test_every_query_finds_what_it_asks_for(tmp_path: Path) -> None:
@@ -130,6 +135,19 @@ def test_the_reference_lists_every_metric(told: dict[str, Any]) -> None:
 def _labels(family: Any) -> str:
     names = {name for sample in family.samples for name in sample.labels if name != "le"}
     return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def test_the_dashboard_is_as_its_code_makes_it() -> None:
+    """Nobody has edited the file by hand: .venv/bin/python -m hack.dashboard."""
+    assert FILE.read_text() == dashboard()
+
+
+def test_every_kind_of_rejection_is_explained() -> None:
+    """docs/metrics.md has a row for each that `quadrant_rejections_total` can have."""
+    text = (ROOT / "docs" / "metrics.md").read_text()
+    table = text.partition("| reason | a device, or a node")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    assert sorted(rows) == sorted(RejectionKind)
 
 
 def test_the_dashboard_is_whole() -> None:

@@ -23,7 +23,7 @@ from driver.controller.planner import NodeRejection, rejections
 from driver.controller.policies import Setting
 from driver.controller.question import Asked, problem
 from driver.controller.verdicts import Verdicts
-from driver.model.allocation import Rejection, Score
+from driver.model.allocation import Rejection, RejectionKind, Score
 from driver.model.errors import AllocationError
 from driver.model.ids import DeviceId
 from driver.model.resourceclaim import AllocationResult, DeviceRequestAllocationResult
@@ -205,11 +205,11 @@ def _rejections_of(
     outcome: Allocated | Unsatisfiable | AllocationError,
 ) -> tuple[Rejection, ...]:
     if isinstance(outcome, AllocationError):
-        return (Rejection(f"allocation stops with an error: {outcome}", 1),)
+        reason = f"allocation stops with an error: {outcome}"
+        return (Rejection(reason, RejectionKind.ERROR, 1),)
     if isinstance(outcome, Unsatisfiable):
-        if outcome.truncated:
-            return (Rejection(outcome.reason(), 1),)
-        return outcome.rejections or (Rejection(outcome.reason(), 1),)
+        in_all = (Rejection(outcome.reason(), outcome.kinds()[0], 1),)
+        return in_all if outcome.truncated else outcome.rejections or in_all
     return outcome.explanation.rejections
 
 
