@@ -43,6 +43,10 @@ lint: venv ## Check format, lint, types and layers
 proto: venv ## Generate driver/_proto from proto/
 	./hack/proto
 
+.PHONY: schema
+schema: venv ## Generate the schema of the chart's values
+	$(VENV)/python -m hack.valuesschema
+
 .PHONY: lock
 lock: ## Write the lock files from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --all-extras --group dev pyproject.toml -o requirements.lock

@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Annotated
 
+import msgspec
 import typer
 
 from driver.cli import mps, node, scorers
-from driver.cli.usage import told_by
+from driver.cli.usage import UsageError, told_by
 from driver.controller.policies import Defaults, resolve
 from driver.controller.settings import ControllerSettings
+from driver.controller.translate import ResourceNames
 from driver.obs.lean import import_structlog
 
 _CONTROLLER = ControllerSettings()
@@ -72,6 +74,13 @@ def controller(  # noqa: PLR0913 - one option for each setting
     device_class: Annotated[
         str, typer.Option(help="The class that HAMi's resources are translated to.")
     ] = _CONTROLLER.device_class,
+    hami_resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another name of one of HAMi's resources, such as memory=example.com/vram; "
+            "several. The others: count, memoryPercentage, cores, priority."
+        ),
+    ] = None,
     listen_host: Annotated[
         str, typer.Option(help="Where the webhooks listen.")
     ] = _CONTROLLER.listen_host,
@@ -106,6 +115,7 @@ def controller(  # noqa: PLR0913 - one option for each setting
         pod_name=pod_name,
         defaults=Defaults(node=node_policy, gpu=gpu_policy, weights=scoring_weights),
         device_class=device_class,
+        resources=resource_names(hami_resource or []),
         listen_host=listen_host,
         listen_port=listen_port,
         webhook_addresses=tuple(webhook_address),
@@ -117,6 +127,18 @@ def controller(  # noqa: PLR0913 - one option for each setting
     with told_by("--node-policy, --gpu-policy, --scoring-weights"):
         resolve(None, None, {}, None, defaults=settings.defaults, registry=scorers.installed())
     _serve(run(settings), log_level)
+
+
+def resource_names(told: list[str]) -> ResourceNames:
+    """Each RESOURCE=NAME renames one resource; the others keep HAMi's names.
+
+    Raises `UsageError`.
+    """
+    pairs = dict(one.partition("=")[::2] for one in told)
+    try:
+        return msgspec.convert(pairs, ResourceNames)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--hami-resource: {error}") from error
 
 
 def _serve(process: Coroutine[None, None, None], log_level: str) -> None:

@@ -6,7 +6,7 @@ Source of the rules: HAMi 2.10, `docs/hami.md` lists each with where we differ.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,16 +23,32 @@ class ImpossibleRequestError(QuadrantError):
     """What a pod asks for can never be given; the text says what is possible."""
 
 
+# Source: `IsExtendedResourceName` and `IsQualifiedName` of Kubernetes' validation, its lengths
+# left out.
+ResourceName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$"
+    ),
+]
+
+
 class ResourceNames(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
     """Under which names HAMi's resources are asked for in this cluster."""
 
-    count: str = "nvidia.com/gpu"
-    memory: str = "nvidia.com/gpumem"
-    memory_percentage: str = "nvidia.com/gpumem-percentage"
-    cores: str = "nvidia.com/gpucores"
-    priority: str = "nvidia.com/priority"
+    count: ResourceName = "nvidia.com/gpu"
+    memory: ResourceName = "nvidia.com/gpumem"
+    memory_percentage: ResourceName = "nvidia.com/gpumem-percentage"
+    cores: ResourceName = "nvidia.com/gpucores"
+    priority: ResourceName = "nvidia.com/priority"
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` where one name would mean two things."""
+        names = self.all()
+        if len(set(names)) != len(names):
+            raise ValueError(f"expected five different names, not {', '.join(names)}")
 
     def all(self) -> tuple[str, ...]:
         """Every name, the number of cards first."""

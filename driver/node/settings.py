@@ -4,9 +4,10 @@ The command line and the chart fill this in; nothing else configures the plugin.
 """
 
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from driver.model.names import DRIVER
 from driver.node.errors import SettingsError
@@ -15,6 +16,7 @@ from driver.node.errors import SettingsError
 SOCKET_PATH_MAX = 107
 
 Effect = Literal["NoSchedule", "NoExecute"]
+Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
 class NodeSettings(
@@ -55,18 +57,18 @@ class NodeSettings(
     # Where the NVIDIA Container Toolkit's CDI files may be.
     vendor_cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
     # How many claims are prepared at the same time.
-    parallel_claims: int = 8
+    parallel_claims: Annotated[int, Meta(ge=1)] = 8
     # What an unhealthy card does to pods: keeps new ones away, or ends those that use it as well.
     unhealthy_effect: Effect = "NoSchedule"
     # XIDs that say nothing about a card, beside those that only programs cause.
-    ignored_xids: tuple[int, ...] = ()
+    ignored_xids: tuple[Annotated[int, Meta(ge=1)], ...] = ()
     # Seconds without another XID after which one that asks for no reset is over.
-    quiet_seconds: int = 300
+    quiet_seconds: Annotated[int, Meta(ge=0)] = 300
     # Where the kubelet's probes are answered (grpc.health.v1); 0: nowhere.
-    probe_port: int = 0
+    probe_port: Port = 0
     # Where Prometheus reads metrics, in plain HTTP; port 0: nowhere.
     metrics_host: str = "127.0.0.1"
-    metrics_port: int = 0
+    metrics_port: Port = 0
 
     def data_dir(self) -> PurePosixPath:
         """The driver's own folder: its socket, the checkpoint, locks."""
@@ -88,7 +90,11 @@ class NodeSettings(
         return f"-{self.pod_uid}" if self.pod_uid else ""
 
     def check(self) -> None:
-        """Raise `SettingsError` for what no value alone shows to be wrong."""
+        """Raise `SettingsError` for what cannot work; ranges are those of the fields."""
+        try:
+            msgspec.convert(msgspec.to_builtins(self), NodeSettings)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"a setting is out of its range: {error}") from error
         if not self.node_name:
             raise SettingsError("nodeName is empty: give the name of the node this plugin runs on")
         if self.simulate and self.inventory not in ("", "simulated"):
@@ -96,10 +102,6 @@ class NodeSettings(
                 f"simulate is {self.simulate!r}, but the cards are to come from inventory "
                 f"{self.inventory!r}: leave one of them empty"
             )
-        if self.parallel_claims < 1:
-            raise SettingsError(f"parallelClaims is {self.parallel_claims}: expected at least 1")
-        if self.quiet_seconds < 0:
-            raise SettingsError(f"quietSeconds is {self.quiet_seconds}: expected 0 or more")
         folders = {
             "pluginsDir": self.plugins_dir,
             "registryDir": self.registry_dir,

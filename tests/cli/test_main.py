@@ -38,6 +38,9 @@ def test_an_error_is_one_sentence_and_status_1() -> None:
         ("explain", "pod/a", "--gpu-policy", "tight"),
         ("explain", "pod/a", "-o", "yaml"),
         ("controller", "--node-policy", "tight"),
+        ("controller", "--hami-resource", "memory=vram"),
+        ("controller", "--hami-resource", "vram=example.com/vram"),
+        ("controller", "--hami-resource", "memory=nvidia.com/gpu"),
         ("node", "--node-name", "n", "--plugins-dir", "relative"),
     ],
 )

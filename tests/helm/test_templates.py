@@ -12,15 +12,10 @@ from driver.admission.configuration import (
     COMMIT_CONFIGURATION,
     CONFIGS_CONFIGURATION,
     PODS_CONFIGURATION,
-    ServiceAddress,
-    commit_configuration,
-    configs_configuration,
-    pods_configuration,
 )
 from driver.cli import control, node, processes
 from driver.controller.leaderlabel import BORNE
 from driver.controller.settings import ControllerSettings
-from driver.controller.translate import ResourceNames
 from driver.model.names import DRIVER, LEADER_LABEL
 from driver.model.resourceslice import DeviceAttribute
 from driver.node.rules import reading as rules
@@ -36,40 +31,6 @@ OTHER = "gpu.example.com"
 def test_lint(chart: Chart) -> None:
     """Helm itself finds nothing."""
     assert "0 chart(s) failed" in chart.lint()
-
-
-@pytest.mark.parametrize(
-    ("driver", "extended", "namespace"),
-    [
-        (DRIVER, "", NAMESPACE),
-        (OTHER, "", "gpus"),
-        (DRIVER, "nvidia.com/gpu", "a"),
-        (DRIVER, "example.com/card", "z"),
-    ],
-)
-def test_webhooks_are_those_of_the_code(
-    chart: Chart, driver: str, extended: str, namespace: str
-) -> None:
-    """Templates and `driver.admission.configuration` make one and the same webhook."""
-    values = {"driver": driver, "deviceClass": {"extendedResourceName": extended}}
-    objects = chart.render(values, namespace=namespace)
-    resources = {*ResourceNames().all(), *([extended] if extended else [])}
-    wanted = [
-        commit_configuration(_service("quadrant-commit", namespace), b"", driver=driver),
-        pods_configuration(
-            _service("quadrant-pods", namespace), b"", resources=resources, own_namespace=namespace
-        ),
-        configs_configuration(_service("quadrant-pods", namespace), b"", driver=driver),
-    ]
-    for configuration in wanted:
-        found = find(objects, configuration["kind"], configuration["metadata"]["name"])
-        # The controller fills the bundle in; a chart that names it would take it away again.
-        del configuration["webhooks"][0]["clientConfig"]["caBundle"]
-        assert found["webhooks"] == configuration["webhooks"]
-
-
-def _service(name: str, namespace: str) -> ServiceAddress:
-    return ServiceAddress(namespace=namespace, name=name)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The chart's values: strict, and the same as what the processes can be told."""
 
 import json
-from typing import Any
 
 import msgspec
 import pytest
@@ -9,71 +8,52 @@ import yaml
 
 from driver.controller.settings import ControllerSettings
 from driver.node.settings import NodeSettings
+from hack.valuesschema.schema import schema
+from hack.valuesschema.values import DERIVED, Values
 from tests.helm.chart import CHART, Chart, Object
 
 SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
 VALUES: Object = yaml.safe_load((CHART / "values.yaml").read_text())
 
-# What the chart says itself, from where the pod is and what else is installed.
-DERIVED = {
-    "controller": {
-        "driver", "kubeconfig", "namespace", "identity", "podName", "deviceClass", "listenHost",
-        "listenPort", "webhookAddresses", "certificates", "healthHost", "healthPort", "ui",
-        # Not settable by the command line yet.
-        "resources",
-    },
-    "node": {
-        "nodeName", "driver", "podUid", "simulate", "kubeconfig", "pluginsDir", "registryDir",
-        "metricsHost", "metricsPort",
-        "mpsDir", "inventory", "attributeRules",
-    },
-}  # fmt: skip
-# Off in the process by itself: the chart's probes need it.
-ONLY_IN_PODS = {"probePort"}
-SETTINGS: dict[str, type[msgspec.Struct]] = {
-    "controller": ControllerSettings,
-    "node": NodeSettings,
-}
+
+def test_the_schema_is_what_the_structs_say() -> None:
+    """A setting that comes, goes or changes its range is one in the chart as well."""
+    assert (CHART / "values.schema.json").read_text() == schema((CHART / "values.yaml").read_text())
 
 
-@pytest.mark.parametrize("process", ["controller", "node"])
-def test_settings_are_those_of_the_process(process: str) -> None:
-    """Every setting is a value or derived by the chart; types and defaults are the same."""
-    struct = SETTINGS[process]
-    (reference,), definitions = msgspec.json.schema_components([struct])
-    wanted = definitions[reference["$ref"].rsplit("/", 1)[1]]["properties"]
-    schema = SCHEMA["properties"][process]["properties"]["settings"]["properties"]
-    assert set(schema) == set(wanted) - DERIVED[process]
-    assert set(wanted) >= DERIVED[process]
-    for name in schema:
-        default = VALUES[process]["settings"][name]
-        assert _resolve(schema[name])["type"] == _kind(default)
-        if name not in ONLY_IN_PODS:
-            assert default == json.loads(msgspec.json.encode(wanted[name]["default"]))
-    if process == "controller":
-        # Its one setting is a struct of its own.
-        inner = schema["defaults"]["properties"]
-        assert set(inner) == set(definitions["Defaults"]["properties"])
+def test_values_yaml_says_the_defaults() -> None:
+    """Every value stands there, and no other, with the default that its struct has."""
+    assert _settable(json.loads(msgspec.json.encode(Values()))) == VALUES
 
 
-def _resolve(schema: Object) -> Object:
-    if "$ref" in schema:
-        return dict(SCHEMA["definitions"][schema["$ref"].rsplit("/", 1)[1]])
-    return schema
+def test_defaults_are_those_of_the_processes() -> None:
+    """But for the port of the probes, which a process outside a pod has no use for."""
+    for name, process in (
+        ("controller", ControllerSettings()),
+        ("node", NodeSettings(node_name="")),
+    ):
+        told = json.loads(msgspec.json.encode(process))
+        for setting, default in VALUES[name]["settings"].items():
+            assert default == (51516 if setting == "probePort" else told[setting])
 
 
-def _kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
-    return kinds[type(value)]
+def _settable(values: Object) -> Object:
+    """What people may set: neither Helm's own part nor what the chart derives."""
+    del values["global"]
+    for process, struct in (("controller", "ControllerValues"), ("node", "NodeValues")):
+        assert set(values[process]["settings"]) >= DERIVED[struct]
+        for name in DERIVED[struct]:
+            del values[process]["settings"][name]
+    return values
 
 
 def test_every_object_of_the_schema_is_closed() -> None:
     """A misspelt name is refused at every depth; only what Kubernetes itself checks is open."""
     open_ones = [path for path, schema in _objects(SCHEMA, "") if not _closed(schema)]
     assert sorted(open_ones) == [
-        "/definitions/affinity/nodeAffinity",
-        "/definitions/affinity/podAffinity",
-        "/definitions/affinity/podAntiAffinity",
+        "/definitions/Affinity/nodeAffinity",
+        "/definitions/Affinity/podAffinity",
+        "/definitions/Affinity/podAntiAffinity",
         "/global",
     ]
 
@@ -93,30 +73,16 @@ def _objects(schema: Object, path: str) -> list[tuple[str, Object]]:
     return found
 
 
-def test_the_schema_knows_every_value() -> None:
-    """values.yaml names every property of the schema, and no other."""
-    assert _names(VALUES) == _known(SCHEMA) - {"global"}
-
-
-def _names(values: Object) -> set[str]:
-    found = set()
-    for name, value in values.items():
-        # Resources are Kubernetes' own, and no values of ours.
-        inner = _names(value) if isinstance(value, dict) and name != "resources" else set()
-        found |= {f"{name}.{one}" for one in inner} or {name}
-    return found
-
-
-def _known(schema: Object) -> set[str]:
-    found = set()
-    for name, part in schema["properties"].items():
-        inner = _known(part) if "properties" in part else set()
-        found |= {f"{name}.{one}" for one in inner} or {name}
-    return found
-
-
 def _rule(attributes: Object) -> Object:
     return {"node": {"attributeRules": [{"match": "true", "attributes": attributes}]}}
+
+
+def _node(**settings: object) -> Object:
+    return {"node": {"settings": settings}}
+
+
+def _controller(**settings: object) -> Object:
+    return {"controller": {"settings": settings}}
 
 
 @pytest.mark.cluster
@@ -137,6 +103,25 @@ def _rule(attributes: Object) -> Object:
         ({"node": {"kubeletDir": "var/lib/kubelet"}}, "/node/kubeletDir"),
         ({"node": {"settings": {"parallelClaims": "8"}}}, "/node/settings/parallelClaims"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
+        (_node(parallelClaims=0), "/node/settings/parallelClaims"),
+        (_node(quietSeconds=-1), "/node/settings/quietSeconds"),
+        (_node(probePort=0), "/node/settings/probePort"),
+        (_node(probePort=65536), "/node/settings/probePort"),
+        (_node(ignoredXids=[0]), "/node/settings/ignoredXids/0"),
+        (_node(ignoredXids=[79, 79]), "/node/settings/ignoredXids"),
+        (_node(unhealthyEffect="PreferNoSchedule"), "/node/settings/unhealthyEffect"),
+        (_node(mig="on"), "/node/settings/mig"),
+        (_node(cdiDir="run/cdi"), "/node/settings/cdiDir"),
+        (_node(hamiCoreDir="usr/local/vgpu"), "/node/settings/hamiCoreDir"),
+        (_node(nodeName="a"), "'nodeName' not allowed"),
+        (_controller(defaults={"node": ""}), "/controller/settings/defaults/node"),
+        (_controller(defaults={"gpu": "Compact"}), "/controller/settings/defaults/gpu"),
+        (_controller(defaults={"weights": "slots=1"}), "/controller/settings/defaults/weights"),
+        (_controller(defaults={"Node": "spread"}), "'Node' not allowed"),
+        (_controller(resources={"memory": "vram"}), "/controller/settings/resources/memory"),
+        (_controller(resources={"vram": "a.b/vram"}), "'vram' not allowed"),
+        ({"podWebhook": {"namespaceSelector": {"labels": {}}}}, "'labels' not allowed"),
+        ({"metrics": {"from": [{}]}}, "/metrics/from/0"),
     ],
 )
 def test_helm_refuses(chart: Chart, values: Object, says: str) -> None:

@@ -471,7 +471,7 @@ async def test_without_credentials_it_ends_with_the_sentence(settings: NodeSetti
     [
         ({"node_name": ""}, "nodeName is empty"),
         ({"simulate": "4xK80"}, "known are"),
-        ({"parallel_claims": 0}, "parallelClaims is 0"),
+        ({"parallel_claims": 0}, ">= 1 - at .*parallelClaims"),
         ({"cdi_dir": "run/cdi"}, "cdiDir must be an absolute path"),
         ({"registry_dir": "/" + "r" * 81}, "its folder may have 81 bytes"),
         ({"plugins_dir": "/" + "p" * 80, "pod_uid": "u" * 40}, r"its folder may have 57 bytes"),

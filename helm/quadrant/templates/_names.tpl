@@ -30,8 +30,7 @@ app.kubernetes.io/component: node
 
 {{/* The extended resource names that lead to our devices: HAMi's, and that of our class. */}}
 {{- define "quadrant.resources" -}}
-{{- $hami := list "nvidia.com/gpu" "nvidia.com/gpumem" "nvidia.com/gpumem-percentage" "nvidia.com/gpucores" "nvidia.com/priority" -}}
-{{- append $hami .Values.deviceClass.extendedResourceName | compact | uniq | sortAlpha | toJson -}}
+{{- append (values .Values.controller.settings.resources) .Values.deviceClass.extendedResourceName | compact | uniq | sortAlpha | toJson -}}
 {{- end -}}
 
 {{/* Where the node plugin and the keeper of MPS daemons meet; a reboot empties it. */}}
