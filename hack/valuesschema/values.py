@@ -46,6 +46,11 @@ Name = Annotated[str, Meta(pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_le
 Duration = Annotated[str, Meta(pattern="^[1-9][0-9]*(ms|s|m|h)$")]
 # The kubelet's registration socket carries it, so it must be short.
 DriverName = Annotated[str, Meta(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=63)]
+# In lower case, and with dashes for spaces, it is a part of a class's name.
+Model = Annotated[str, Meta(pattern="^[A-Za-z0-9]([-A-Za-z0-9 ]*[A-Za-z0-9])?$", max_length=63)]
+MigProfile = Annotated[
+    str, Meta(pattern=r"^[1-9][0-9]*g\.[1-9][0-9]*gb([-+][a-z]+(\.[a-z]+)*)?$", max_length=63)
+]
 Distinct = Meta(extra_json_schema={"uniqueItems": True})
 
 _CONTROLLER = ControllerSettings()
@@ -109,6 +114,8 @@ class DeviceClass(_Values, frozen=True):
     """The DeviceClasses."""
 
     create: bool = True
+    models: Annotated[list[Model], Distinct] = []
+    mig_profiles: Annotated[list[MigProfile], Distinct] = []
     extended_resource_name: Annotated[str, Meta(pattern="^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$")] = ""
     beside_device_plugin: bool = False
 

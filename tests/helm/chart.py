@@ -10,6 +10,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "quadrant"
 NAMESPACE = "quadrant-system"
+NEWEST = "1.37.0"
 
 Object = dict[str, Any]
 
@@ -24,20 +25,25 @@ class Chart:
         """What `helm lint --strict` says; it must be content."""
         return self._run("lint", "--strict", str(CHART)).stdout
 
-    def render(self, values: Object | None = None, *, namespace: str = NAMESPACE) -> list[Object]:
-        """All objects for these values, in Helm's order."""
-        done = self._template(values, namespace)
+    def render(
+        self, values: Object | None = None, *, namespace: str = NAMESPACE, kubernetes: str = NEWEST
+    ) -> list[Object]:
+        """All objects for these values and this Kubernetes, in Helm's order."""
+        done = self._template(values, namespace, kubernetes)
         assert done.returncode == 0, done.stderr
         return [item for item in yaml.safe_load_all(done.stdout) if item]
 
-    def refused(self, values: Object) -> str:
+    def refused(self, values: Object, *, kubernetes: str = NEWEST) -> str:
         """Why Helm does not render these values."""
-        done = self._template(values, NAMESPACE)
+        done = self._template(values, NAMESPACE, kubernetes)
         assert done.returncode != 0, f"rendered {values}"
         return done.stderr
 
-    def _template(self, values: Object | None, namespace: str) -> subprocess.CompletedProcess[str]:
+    def _template(
+        self, values: Object | None, namespace: str, kubernetes: str
+    ) -> subprocess.CompletedProcess[str]:
         arguments = ("template", "quadrant", str(CHART), "--namespace", namespace, "-f", "-")
+        arguments += ("--kube-version", kubernetes)
         return self._run(*arguments, given=json.dumps(values or {}), check=False)
 
     def _run(

@@ -33,20 +33,6 @@ def test_lint(chart: Chart) -> None:
     assert "0 chart(s) failed" in chart.lint()
 
 
-@pytest.mark.parametrize(
-    ("file", "extended"),
-    [
-        ("deviceclasses/gpu.yaml", ""),
-        ("examples/extended-resource/deviceclass.yaml", "nvidia.com/gpu"),
-    ],
-)
-def test_the_class_is_that_of_deviceclasses(chart: Chart, file: str, extended: str) -> None:
-    """Who installs by hand and who installs the chart gets the same class."""
-    objects = chart.render({"deviceClass": {"extendedResourceName": extended}})
-    wanted = yaml.safe_load((ROOT / file).read_text())
-    assert find(objects, "DeviceClass", DRIVER)["spec"] == wanted["spec"]
-
-
 SHARING = {
     "node": {
         "timeSlicing": True,
@@ -54,17 +40,6 @@ SHARING = {
         "settings": {"mig": "dynamic", "hamiCoreDir": "/usr/local/vgpu"},
     }
 }
-
-
-@pytest.mark.parametrize("way", ["mig", "mps", "time-slicing"])
-def test_classes_for_ways_of_sharing_are_those_of_deviceclasses(chart: Chart, way: str) -> None:
-    """They come with the setting that makes the nodes able to do it, and not before."""
-    wanted = yaml.safe_load((ROOT / "deviceclasses" / f"{way}.yaml").read_text())
-    assert find(chart.render(SHARING), "DeviceClass", wanted["metadata"]["name"]) | {
-        "metadata": {}
-    } == wanted | {"metadata": {}}
-    names = {one["metadata"]["name"] for one in chart.render() if one["kind"] == "DeviceClass"}
-    assert names == {DRIVER}
 
 
 def test_the_plugin_meets_the_keeper(chart: Chart) -> None:
