@@ -20,11 +20,14 @@ def rejections(plan: Plan, *, failed: bool = False) -> tuple[Rejection, ...]:
 
     `failed`: nothing fits, so devices without a reason of their own are counted too.
     """
-    found: dict[tuple[str, RejectionKind], dict[DeviceId, None]] = {}
+    found: dict[str, dict[DeviceId, None]] = {}
+    kinds: dict[str, RejectionKind] = {}
     for obstacle, device in _all(plan, failed=failed):
-        found.setdefault((obstacle.reason, obstacle.kind), {})[device] = None
+        found.setdefault(obstacle.reason, {})[device] = None
+        kinds[obstacle.reason] = obstacle.kind
     counted = [
-        Rejection(*reason, len(devices), next(iter(devices))) for reason, devices in found.items()
+        Rejection(reason, kinds[reason], len(devices), next(iter(devices)))
+        for reason, devices in found.items()
     ]
     return tuple(sorted(counted, key=lambda one: (-one.count, one.reason)))
 
