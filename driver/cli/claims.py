@@ -16,7 +16,7 @@ from driver.cli.fleet.look import Look, Wanted, look
 from driver.cli.fleet.report import Claim, Claims
 from driver.cli.render import claims as table
 from driver.cli.render import screen, structured
-from driver.cli.usage import UsageError
+from driver.cli.usage import UsageError, expect_output
 from driver.controller.policies import Defaults, Policies, Setting, Source, resolve
 from driver.kube.errors import Forbidden
 from driver.kube.rest import Rest
@@ -25,7 +25,7 @@ from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
 from driver.policy.registry import Registry
 
-_OUTPUTS = ("table", "wide", "json", "yaml", "name")
+_OUTPUTS = ("table", "wide", "json", "yaml", "csv", "name")
 # What the controller was told stands in no object of the cluster.
 _UNSAID = Defaults(node="compact", gpu="compact")
 _SORTS: Mapping[str, Callable[[Claim], Any]] = {
@@ -61,8 +61,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 def claims(asked: Asked, access: Access) -> None:
     """Show the claims; raises `QuadrantError`."""
-    if asked.output not in _OUTPUTS:
-        raise UsageError(f"-o {asked.output!r}: expected one of {', '.join(_OUTPUTS)}")
+    expect_output(asked.output, _OUTPUTS)
     if asked.sort_by.lower() not in ("", *_SORTS):
         raise UsageError(f"--sort-by {asked.sort_by!r}: expected one of {', '.join(_SORTS)}")
     question = _question(asked, access)
@@ -146,10 +145,10 @@ def _value(setting: Setting, heard: str) -> str:
 def _show(found: _Found, asked: Asked, access: Access, *, again: bool) -> None:
     screen.words(found.missing)
     shown = found.claims
-    if asked.output == "json":
-        typer.echo(structured.as_json(shown))
-    elif asked.output == "yaml":
-        typer.echo(structured.as_yaml(shown))
+    if asked.output in ("json", "yaml"):
+        typer.echo(structured.text(shown, asked.output))
+    elif asked.output == "csv":
+        typer.echo(table.as_csv(shown.claims, datetime.now(UTC), head=asked.head), nl=False)
     elif asked.output == "name":
         for one in shown.claims:
             typer.echo(f"resourceclaim.resource.k8s.io/{one.name}")

@@ -11,7 +11,7 @@ from driver.cli.checkup.evidence import gather
 from driver.cli.checkup.finding import Checkup, checkup
 from driver.cli.render import checkup as table
 from driver.cli.render import screen, structured
-from driver.cli.usage import UsageError
+from driver.cli.usage import expect_output
 from driver.kube.rest import Rest
 from driver.model.errors import QuadrantError
 
@@ -25,8 +25,7 @@ class UnhealthyError(QuadrantError):
 
 def doctor(access: Access, *, driver: str, output: str) -> None:
     """Print the checklist; raises `UnhealthyError` when something in it fails."""
-    if output not in _OUTPUTS:
-        raise UsageError(f"-o {output!r}: expected one of {', '.join(_OUTPUTS)}")
+    expect_output(output, _OUTPUTS)
 
     async def question(rest: Rest) -> Checkup:
         evidence = await gather(rest, driver=driver, namespace=access.namespace)
@@ -42,7 +41,7 @@ def doctor(access: Access, *, driver: str, output: str) -> None:
     if output == "table":
         screen.lines(table.as_text(found))
     else:
-        typer.echo((structured.as_json if output == "json" else structured.as_yaml)(found))
+        typer.echo(structured.text(found, output))
     if not found.healthy:
         failed = [one.check for one in found.findings if one.level == "fail"]
         raise UnhealthyError(f"not healthy: {', '.join(dict.fromkeys(failed))}")

@@ -1,34 +1,24 @@
 """`quadrant explain`: from the name of a pod or claim to the account on the screen."""
 
-import asyncio
 from collections.abc import Iterator
 
 import msgspec
 import typer
 
 from driver.cli import scorers
+from driver.cli.asking import Access, ask
 from driver.cli.explanation.account import account
 from driver.cli.explanation.records import recorded, scheduled
 from driver.cli.explanation.report import Account
 from driver.cli.explanation.subject import Case, Subject, find, parse, pod_key
 from driver.cli.live.listing import Reader
 from driver.cli.live.view import Rules, view
-from driver.cli.render import console, explanation
-from driver.cli.usage import UsageError, told_by
+from driver.cli.render import console, explanation, structured
+from driver.cli.usage import expect_output, told_by
 from driver.controller.policies import Defaults, resolve
 from driver.kube.rest import Rest
-from driver.kube.session import open_session
-from driver.obs import logging
 
-_OUTPUTS = ("table", "json")
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cluster and namespace; None: as kubectl does."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    namespace: str | None = None
+_OUTPUTS = ("table", "json", "yaml")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +30,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     weights: str = ""
 
 
-def explain(text: str, place: Place, told: Told, *, output: str) -> None:
+def explain(text: str, access: Access, told: Told, *, output: str) -> None:
     """Explain `pod/NAME` or `claim/NAME`; raises `UsageError`, or another `QuadrantError`."""
-    if output not in _OUTPUTS:
-        raise UsageError(f"-o: {output!r} is not known: expected {' or '.join(_OUTPUTS)}")
+    expect_output(output, _OUTPUTS)
     # Looked at before a cluster is: a word that means nothing is no matter of clusters.
     parse(text, "")
     rules = Rules(
@@ -53,18 +42,15 @@ def explain(text: str, place: Place, told: Told, *, output: str) -> None:
     )
     with told_by("--node-policy, --gpu-policy, --scoring-weights"):
         resolve(None, None, {}, None, defaults=rules.defaults, registry=rules.registry)
-    logging.quietly()
-    found = asyncio.run(_ask(text, place, rules))
-    if output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-    else:
+
+    async def question(rest: Rest) -> Account:
+        return await look(rest, parse(text, access.place(rest)), rules)
+
+    found = ask(access, question)
+    if output == "table":
         explanation.as_text(found, console.stdout())
-
-
-async def _ask(text: str, place: Place, rules: Rules) -> Account:
-    async with open_session(place.kubeconfig, context=place.context) as session:
-        subject = parse(text, place.namespace or session.endpoint.namespace)
-        return await look(Rest(session), subject, rules)
+    else:
+        typer.echo(structured.text(found, output))
 
 
 async def look(rest: Rest, subject: Subject, rules: Rules) -> Account:

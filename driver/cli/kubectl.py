@@ -119,7 +119,7 @@ def claims(  # noqa: PLR0913 - kubectl's flags
         str, typer.Option("-l", "--selector", help="Only claims with these labels.")
     ] = "",
     output: Annotated[
-        str, typer.Option("-o", "--output", help="table, wide, json, yaml or name.")
+        str, typer.Option("-o", "--output", help="table, wide, json, yaml, csv or name.")
     ] = "table",
     *,
     everywhere: Annotated[
@@ -148,6 +148,40 @@ def claims(  # noqa: PLR0913 - kubectl's flags
             watch=watch,
         ),
         _access(kubeconfig, context, request_timeout, namespace=namespace, everywhere=everywhere),
+    )
+
+
+@app.command()
+def explain(  # noqa: PLR0913 - kubectl's flags, and what a cluster does not show
+    subject: Annotated[str, typer.Argument(help="pod/NAME or claim/NAME.")],
+    namespace: Namespace = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+    *,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+    node_policy: Annotated[
+        str, typer.Option(help="The controller's own node policy, if it is not the default.")
+    ] = "compact",
+    gpu_policy: Annotated[
+        str, typer.Option(help="The controller's own GPU policy, if it is not the default.")
+    ] = "compact",
+    scoring_weights: Annotated[
+        str, typer.Option(help="The controller's own weights, if it has any.")
+    ] = "",
+) -> None:
+    """Say why a pod or claim has its devices, or why it has none.
+
+    Reads the cluster once and changes nothing. docs/explain.md describes the parts.
+    """
+    from driver.cli import explain as command  # noqa: PLC0415
+
+    command.explain(
+        subject,
+        _access(kubeconfig, context, request_timeout, namespace=namespace),
+        command.Told(driver=driver, node=node_policy, gpu=gpu_policy, weights=scoring_weights),
+        output=output,
     )
 
 
@@ -227,6 +261,28 @@ def doctor(
 
     access = _access(kubeconfig, context, request_timeout, namespace=namespace)
     command.doctor(access, driver=driver, output=output)
+
+
+@app.command()
+def snapshot(
+    *,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Without names, labels and serial numbers of yours.")
+    ] = False,
+    driver: Driver = DRIVER,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    request_timeout: Timeout = "0",
+) -> None:
+    """Print a cluster's state, as input for simulate.
+
+    That is nodes, devices, claims and our pods. Reads the cluster once and changes nothing.
+    docs/simulate.md says what is in it.
+    """
+    from driver.cli import snapshot as command  # noqa: PLC0415
+
+    access = _access(kubeconfig, context, request_timeout)
+    command.snapshot(access, driver=driver, redact=redact)
 
 
 @app.command()

@@ -14,7 +14,6 @@ import typer
 from driver.cli import kubectl
 from driver.cli.usage import UsageError
 from driver.model.errors import QuadrantError
-from driver.model.names import DRIVER
 
 _KUBECTL_PLUGIN = "kubectl-quadrant"
 _DISTRIBUTION = "quadrant-dra"
@@ -95,12 +94,6 @@ def version() -> None:
         typer.echo(metadata.version(_DISTRIBUTION))
     except metadata.PackageNotFoundError:
         typer.echo("unknown: this checkout is not installed (pip install --editable .)")
-
-
-# What several commands are told.
-Kubeconfig = Annotated[str | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.")]
-Context = Annotated[str | None, typer.Option(help="The kubeconfig's context.")]
-Driver = Annotated[str, typer.Option(help="The driver's name.", envvar="QUADRANT_DRIVER")]
 
 
 # Options of `simulate` that say something about one kind of input only.
@@ -202,61 +195,6 @@ def _refuse(context: typer.Context, options: Mapping[str, str], *, asked_for: st
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise UsageError(f"{option} says nothing with {asked_for}: leave it out")
-
-
-@app.command()
-def snapshot(
-    *,
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Without names, labels and serial numbers of yours.")
-    ] = False,
-    driver: Driver = DRIVER,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Print a cluster's state, as input for simulate.
-
-    That is nodes, devices, claims and our pods. Reads the cluster once and changes nothing.
-    docs/simulate.md says what is in it.
-    """
-    from driver.cli import snapshot as command  # noqa: PLC0415
-
-    command.snapshot(kubeconfig=kubeconfig, context=context, driver=driver, redact=redact)
-
-
-@app.command()
-def explain(  # noqa: PLR0913 - one option for each thing that a cluster does not show
-    subject: Annotated[str, typer.Argument(help="pod/NAME or claim/NAME.")],
-    namespace: Annotated[
-        str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
-    ] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
-    *,
-    driver: Driver = DRIVER,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    node_policy: Annotated[
-        str, typer.Option(help="The controller's own node policy, if it is not the default.")
-    ] = "compact",
-    gpu_policy: Annotated[
-        str, typer.Option(help="The controller's own GPU policy, if it is not the default.")
-    ] = "compact",
-    scoring_weights: Annotated[
-        str, typer.Option(help="The controller's own weights, if it has any.")
-    ] = "",
-) -> None:
-    """Say why a pod or claim has its devices, or why it has none.
-
-    Reads the cluster once and changes nothing. docs/explain.md describes the parts.
-    """
-    from driver.cli import explain as command  # noqa: PLC0415
-
-    command.explain(
-        subject,
-        command.Place(kubeconfig=kubeconfig, context=context, namespace=namespace),
-        command.Told(driver=driver, node=node_policy, gpu=gpu_policy, weights=scoring_weights),
-        output=output,
-    )
 
 
 # Those with kubectl's own flags.

@@ -11,7 +11,7 @@ from driver.cli.fleet.nodes import matrix as picture
 from driver.cli.fleet.report import Matrix
 from driver.cli.render import fleet, screen, structured
 from driver.cli.render.matrix import ASCII, UNICODE
-from driver.cli.usage import UsageError
+from driver.cli.usage import expect_output
 from driver.kube.rest import Rest
 
 _OUTPUTS = ("table", "wide", "json", "yaml")
@@ -30,8 +30,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def matrix(asked: Asked, access: Access) -> None:
     """Show the cluster's cards; raises `QuadrantError`."""
-    if asked.output not in _OUTPUTS:
-        raise UsageError(f"-o {asked.output!r}: expected one of {', '.join(_OUTPUTS)}")
+    expect_output(asked.output, _OUTPUTS)
     question = _question(asked)
     if asked.watch:
         follow(access, question, lambda found: _show(found, asked, again=True))
@@ -50,10 +49,8 @@ def _question(asked: Asked) -> Callable[[Rest], Awaitable[tuple[Matrix, tuple[st
 def _show(found: tuple[Matrix, tuple[str, ...]], asked: Asked, *, again: bool) -> None:
     shown, missing = found
     screen.words(missing)
-    if asked.output == "json":
-        typer.echo(structured.as_json(shown))
-    elif asked.output == "yaml":
-        typer.echo(structured.as_yaml(shown))
+    if asked.output in ("json", "yaml"):
+        typer.echo(structured.text(shown, asked.output))
     else:
         signs = ASCII if asked.ascii_only else UNICODE
         screen.lines(fleet.as_text(shown, signs, wide=asked.output == "wide"), again=again)

@@ -13,7 +13,7 @@ from driver.cli.render import console
 from driver.cli.simulation.documents import Document, ManifestError, read, texts
 from driver.cli.simulation.inventory import machines
 from driver.cli.simulation.manifests import sort
-from driver.cli.usage import UsageError, told_by
+from driver.cli.usage import expect_output, told_by
 from driver.controller.cards import Card, cards
 from driver.model.errors import QuadrantError
 from driver.model.names import DRIVER
@@ -38,8 +38,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def migrate(asked: Asked) -> None:
     """Print the manifests rewritten; raises `QuadrantError`, also when an object is refused."""
-    if asked.output not in _OUTPUTS:
-        raise UsageError(f"-o {asked.output!r}: expected one of {', '.join(_OUTPUTS)}")
+    expect_output(asked.output, _OUTPUTS)
     with told_by("--kubernetes"):
         serves = release(asked.kubernetes or LATEST)
     rules = Rules(

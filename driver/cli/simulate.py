@@ -1,13 +1,13 @@
 """`quadrant simulate`: from files to a report on the screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import typer
 
 from driver.cli import scorers
 from driver.cli.pairs import pair
-from driver.cli.render import comparison, console, simulation
+from driver.cli.render import comparison, console, screen, simulation, structured
 from driver.cli.render.page.document import page
 from driver.cli.simulation.bounds import bound, check
 from driver.cli.simulation.documents import read
@@ -18,7 +18,7 @@ from driver.cli.simulation.run import compare
 from driver.cli.simulation.run import simulate as play
 from driver.cli.simulation.snapshot import served
 from driver.cli.simulation.world import Rules
-from driver.cli.usage import UsageError, told_by
+from driver.cli.usage import expect_output, told_by
 from driver.controller.settings import ControllerSettings
 from driver.simulator.releases import LATEST, Release, release
 
@@ -42,8 +42,7 @@ def simulate(asked: Asked) -> None:
     Raises `UsageError`, `QuadrantError` for what is wrong with the files, and `BoundError` when a
     metric is below its bound.
     """
-    if asked.output not in _OUTPUTS:
-        raise UsageError(f"-o: {asked.output!r} is not known: expected {', '.join(_OUTPUTS)}")
+    expect_output(asked.output, _OUTPUTS)
     registry = scorers.installed()
     with told_by("--fail-below"):
         bounds = [bound(text, BOUNDED) for text in asked.fail_below]
@@ -63,7 +62,7 @@ def simulate(asked: Asked) -> None:
     else:
         reports = (play(manifests, rules),)
         compared = None
-    _warn(reports)
+    screen.words(warning for report in reports for warning in report.warnings)
     _show(reports[0] if len(reports) == 1 or compared is None else compared, asked)
     check(bounds, ((report.policy, bounded(report.metrics)) for report in reports))
 
@@ -73,15 +72,9 @@ def _served(manifests: Manifests) -> Release:
     return served(manifests.snapshots[0]) if manifests.snapshots else release(LATEST)
 
 
-def _warn(reports: Iterable[Report]) -> None:
-    words = console.stderr()
-    for warning in dict.fromkeys(one for report in reports for one in report.warnings):
-        words.print(f"warning: {warning}", markup=False)
-
-
 def _show(found: Report | Comparison, asked: Asked) -> None:
     if asked.output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        typer.echo(structured.as_json(found))
     elif asked.output == "html":
         typer.echo(page((found,) if isinstance(found, Report) else found.simulations), nl=False)
     elif isinstance(found, Report):

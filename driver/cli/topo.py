@@ -7,7 +7,7 @@ from driver.cli.fleet.look import Wanted, look
 from driver.cli.fleet.topology import Topology, topology
 from driver.cli.render import screen, structured
 from driver.cli.render import topology as table
-from driver.cli.usage import UsageError
+from driver.cli.usage import expect_output
 from driver.kube.rest import Rest
 
 _OUTPUTS = ("table", "json", "yaml")
@@ -15,8 +15,7 @@ _OUTPUTS = ("table", "json", "yaml")
 
 def topo(node: str, access: Access, *, driver: str, output: str) -> None:
     """Show the node's matrix; raises `QuadrantError`."""
-    if output not in _OUTPUTS:
-        raise UsageError(f"-o {output!r}: expected one of {', '.join(_OUTPUTS)}")
+    expect_output(output, _OUTPUTS)
 
     async def question(rest: Rest) -> tuple[Topology, tuple[str, ...]]:
         found = await look(rest, Wanted(driver=driver))
@@ -27,4 +26,4 @@ def topo(node: str, access: Access, *, driver: str, output: str) -> None:
     if output == "table":
         screen.lines(table.as_text(shown))
     else:
-        typer.echo((structured.as_json if output == "json" else structured.as_yaml)(shown))
+        typer.echo(structured.text(shown, output))

@@ -10,7 +10,7 @@ import typer
 
 from driver.cli import scorers
 from driver.cli.pairs import pair
-from driver.cli.render import console
+from driver.cli.render import console, structured
 from driver.cli.render.trace import as_table
 from driver.cli.simulation import recorded
 from driver.cli.simulation.bounds import Figures, bound, check
@@ -82,7 +82,7 @@ def simulate(asked: Asked) -> None:
         policies=tuple(_play(policy, trace, asked, registry) for policy in asked.policies),
     )
     if asked.output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        typer.echo(structured.as_json(report))
     else:
         as_table(report, console.stdout())
     check(bounds, ((one.policy, _figures(one)) for one in report.policies))

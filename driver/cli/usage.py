@@ -3,7 +3,7 @@
 Files and clusters that are wrong are another matter: there the command line was right.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from driver.model.errors import QuadrantError
@@ -11,6 +11,12 @@ from driver.model.errors import QuadrantError
 
 class UsageError(QuadrantError):
     """The program was called wrongly; it ends with 2."""
+
+
+def expect_output(asked: str, known: Sequence[str]) -> None:
+    """Refuse an `-o` that the command does not have; raises `UsageError`."""
+    if asked not in known:
+        raise UsageError(f"-o {asked!r}: expected one of {', '.join(known)}")
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """`matrix`, `claims` and `topo` against a cluster behind real HTTP."""
 
 import asyncio
+import csv
+import io
 import json
 import re
 import subprocess
@@ -202,6 +204,21 @@ async def test_shapes_of_claims(live: LiveCluster) -> None:
     assert "GPU-0" in wide
 
 
+async def test_claims_for_spreadsheets(live: LiveCluster) -> None:
+    """Every column of every row, quoted where a comma is part of it; what is unknown is empty."""
+    two_nodes(live)
+    live.claim("wants")
+    live.claim("two", picked("gpu-2"), picked("gpu-0", node="b"))
+    text = (await live.run("claims", "-o", "csv")).stdout
+    rows = {row["NAME"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert {row["NAMESPACE"] for row in rows.values()} == {"ns"}
+    assert (rows["whole"]["STATE"], rows["whole"]["UUID"]) == ("allocated,reserved", "GPU-0")
+    assert rows["part"]["SHARE"] == "8192Mi"
+    assert (rows["wants"]["NODE"], rows["wants"]["SCORE"]) == ("", "")
+    bare = (await live.run("claims", "-o", "csv", "--no-headers")).stdout
+    assert bare.splitlines() == text.splitlines()[1:]
+
+
 async def test_a_right_that_is_missing_is_named(live: LiveCluster) -> None:
     """What the command lives on: an error. What only adds a detail: a word on stderr."""
     two_nodes(live)
@@ -262,10 +279,11 @@ async def test_options_that_mean_nothing(live: LiveCluster, arguments: tuple[str
     assert live.server.requests == []
 
 
-async def test_a_cluster_that_does_not_answer(live: LiveCluster) -> None:
+@pytest.mark.parametrize("command", ["matrix", "claims", "doctor", "explain pod/a", "snapshot"])
+async def test_a_cluster_that_does_not_answer(live: LiveCluster, command: str) -> None:
     """`--request-timeout` ends the wait."""
     live.server.answering.clear()
-    done = await live.run("matrix", "--request-timeout", "50ms")
+    done = await live.run(*command.split(), "--request-timeout", "50ms")
     assert isinstance(done.exception, KubeError)
     assert "did not answer within 0.05 s" in str(done.exception)
     live.server.answering.set()

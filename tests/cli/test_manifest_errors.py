@@ -112,5 +112,5 @@ def test_empty_folder(quadrant: Quadrant, tmp_path: Path) -> None:
 
 def test_unknown_output(quadrant: Quadrant) -> None:
     """Called wrongly, and what is expected."""
-    with pytest.raises(UsageError, match="-o: 'xml' is not known: expected table, json, html"):
+    with pytest.raises(UsageError, match="-o 'xml': expected one of table, json, html"):
         quadrant("simulate", "-f", TWO_BY_TWO, "-o", "xml")

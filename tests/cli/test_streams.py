@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from aiohttp import web
 
 from tests.cli.livecluster import LiveCluster
@@ -21,10 +22,11 @@ from tests.kube.objects import Refusal
         ("topo", "a", "-o", "json"),
         ("doctor", "-o", "json"),
         ("explain", "claim/mine", "-o", "json"),
+        ("explain", "claim/mine", "-o", "yaml"),
         ("snapshot",),
     ],
 )
-async def test_stdout_is_json_for_who_may_only_look(
+async def test_stdout_is_data_for_who_may_only_look(
     live: LiveCluster, arguments: tuple[str, ...]
 ) -> None:
     """What the API server refuses on the way is noted, if at all, where notes belong."""
@@ -40,5 +42,6 @@ async def test_stdout_is_json_for_who_may_only_look(
         subprocess.run, [*command, *options], capture_output=True, text=True, check=False
     )
     assert done.stdout, done.stderr
-    assert isinstance(json.loads(done.stdout), dict)
+    read = yaml.safe_load if "yaml" in arguments else json.loads
+    assert isinstance(read(done.stdout), dict)
     assert "Traceback" not in done.stderr

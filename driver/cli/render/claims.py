@@ -1,5 +1,7 @@
-"""Claims as a table like kubectl's."""
+"""Claims as a table like kubectl's, and for spreadsheets."""
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -25,6 +27,16 @@ def as_text(
         Text("   ".join(f"{text:<{size}}" for text, size in zip(row, widths, strict=True)).rstrip())
         for row in table
     ]
+
+
+def as_csv(found: Sequence[Claim], now: datetime, *, head: bool) -> str:
+    """All columns of all rows, separated by commas; unknown is empty."""
+    columns = _columns(now, wide=True, namespaces=True)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([list(columns)] if head else [])
+    writer.writerows([column(claim) for column in columns.values()] for claim in found)
+    return text.getvalue()
 
 
 def _columns(now: datetime, *, wide: bool, namespaces: bool) -> Mapping[str, Column]:

@@ -8,6 +8,11 @@ import yaml
 _DUMPER: type[yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
+def text(found: object, output: str) -> str:
+    """The text for `-o json` or `-o yaml`."""
+    return as_json(found) if output == "json" else as_yaml(found)
+
+
 def as_json(found: object) -> str:
     """Indented JSON."""
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()

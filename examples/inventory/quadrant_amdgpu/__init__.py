@@ -37,7 +37,8 @@ class AmdCards:
             found = sorted(self._devices())
         except OSError as error:
             raise InventoryError(
-                f"{self._sys / 'class/drm'} cannot be read: {error}; is /sys mounted?"
+                f"{self._sys / 'class/drm'} cannot be read: {error}; is a driver of "
+                "graphics cards loaded, and /sys mounted?"
             ) from error
         return tuple(self._card(index, *one) for index, one in enumerate(found))
 

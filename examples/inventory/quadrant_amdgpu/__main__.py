@@ -5,7 +5,11 @@ from pathlib import Path
 
 import msgspec
 
+from driver.node.errors import InventoryError
 from quadrant_amdgpu import AmdCards
 
-found = AmdCards(Path(sys.argv[1] if len(sys.argv) > 1 else "/sys")).cards()
+try:
+    found = AmdCards(Path(sys.argv[1] if len(sys.argv) > 1 else "/sys")).cards()
+except InventoryError as error:
+    sys.exit(str(error))
 sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(found)).decode()}\n")
