@@ -43,7 +43,7 @@ _HELP: Mapping[str, str] = {
     "quiet_seconds": "How long without another XID until one that asks for no reset is over.",
 }
 # Read where the option is not given.
-_VARIABLES: Mapping[str, str] = {
+VARIABLES: Mapping[str, str] = {
     "node_name": "NODE_NAME",
     "pod_uid": "POD_UID",
     "driver": "QUADRANT_DRIVER",
@@ -65,19 +65,24 @@ def call(arguments: Sequence[str]) -> None:
     asyncio.run(run(settings))
 
 
-def read(arguments: Sequence[str]) -> tuple[NodeSettings, str]:
-    """What the command line says, and the log level; ends the process after `--help`."""
+def options() -> Parser:
+    """The parser, with an option for each setting under the setting's name."""
     parser = Parser(
         prog="quadrant node",
         description="Publish the GPUs of one node and prepare claims for its kubelet.",
     )
-    fields = msgspec.structs.fields(NodeSettings)
-    for field in fields:
+    for field in msgspec.structs.fields(NodeSettings):
         _add(parser, field)
     parser.add_log_level()
-    told = vars(parser.parse_args(arguments))
+    return parser
+
+
+def read(arguments: Sequence[str]) -> tuple[NodeSettings, str]:
+    """What the command line says, and the log level; ends the process after `--help`."""
+    told = vars(options().parse_args(arguments))
     if not told["node_name"]:
         raise UsageError("--node-name is missing: give the node that this process serves")
+    fields = msgspec.structs.fields(NodeSettings)
     known = {f.encode_name: told[f.name] for f in fields if told[f.name] is not None}
     try:
         settings = msgspec.convert(known, NodeSettings, strict=False)
@@ -90,7 +95,7 @@ def read(arguments: Sequence[str]) -> tuple[NodeSettings, str]:
 
 def _add(parser: argparse.ArgumentParser, field: msgspec.structs.FieldInfo) -> None:
     name, default = field.name, None if field.required else field.default
-    variable = _VARIABLES.get(name)
+    variable = VARIABLES.get(name)
     told: dict[str, Any] = {"dest": name, "help": _help(name, default, variable)}
     if variable is not None:
         told["default"] = os.environ.get(variable)

@@ -21,8 +21,9 @@ class ControllerSettings(
 ):
     """Settings of one controller process."""
 
+    # The driver's name in slices, claims and classes.
     driver: str = DRIVER
-    # None: in-cluster credentials, else KUBECONFIG, else the user's own file.
+    # Not given: in-cluster credentials, else KUBECONFIG, else the user's own file.
     kubeconfig: str | None = None
     # Where our own objects live: the lease, the certificates.
     namespace: str = "quadrant-system"
@@ -38,6 +39,7 @@ class ControllerSettings(
     device_class: str = DRIVER
     # The extended resource names that are translated, and what each means.
     resources: ResourceNames = ResourceNames()
+    # Where the webhooks listen, in HTTPS.
     listen_host: str = "127.0.0.1"
     listen_port: int = 9443
     # How the API server reaches the webhooks: "https://HOST:PORT", or "service/NAME" for a Service
@@ -45,7 +47,7 @@ class ControllerSettings(
     webhook_addresses: tuple[str, ...] = ("https://127.0.0.1:9443",)
     # A folder with tls.crt and tls.key given by others; empty: made by ourselves.
     certificates: str = ""
-    # Plain HTTP for the kubelet's probes.
+    # Where the kubelet's probes are answered and Prometheus reads metrics, in plain HTTP.
     health_host: str = "127.0.0.1"
     health_port: int = 8080
     # Whether others than this host may see the page (/ui, on the same port): it shows names of

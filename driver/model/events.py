@@ -67,7 +67,8 @@ DEVICE_IN_USE = EventKind(
     action="Prepare",
     warning=True,
     on=("ResourceClaim",),
-    note="claim NAMESPACE/NAME must wait: device DEVICE … held by claim NAMESPACE/NAME",
+    note="claim NAMESPACE/NAME must wait: REASON. It was allocated while still in use here, and is "
+    "free again when the other claim's pods have ended on this node",
     meaning="The node plugin does not prepare the claim, because another one still holds the "
     "device on the node: usually of a pod that was deleted by force while its containers run on.",
     remedy="Wait until these have ended; the kubelet asks again. When it lasts, look on the node "
@@ -89,7 +90,7 @@ RULES_REFUSED = EventKind(
     action="Publish",
     warning=True,
     on=("Node",),
-    note="PATH, rule N: what is wrong, and what was expected",
+    note="FILE, line N: WHAT; the last good rules stay in use",
     meaning="The rules for attributes of your own cannot be used; those from before stay in use.",
     remedy="Correct `node.attributeRules` of the chart; new rules are taken over by themselves.",
 )

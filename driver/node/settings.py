@@ -26,6 +26,7 @@ class NodeSettings(
 
     # The Kubernetes node that this process serves; also the name of its pool.
     node_name: str
+    # The driver's name in slices, claims and classes.
     driver: str = DRIVER
     # UID of the plugin's pod. It makes the sockets of two instances differ, so that the new one of
     # a rolling update can start before the old one ends. Empty outside a pod.
@@ -46,7 +47,7 @@ class NodeSettings(
     hami_core_dir: str = ""
     # Several claims may hold one card, each with its part of memory and cores (KEP-5075).
     shareable: bool = True
-    # None: in-cluster credentials, else KUBECONFIG, else the user's own file.
+    # Not given: in-cluster credentials, else KUBECONFIG, else the user's own file.
     kubeconfig: str | None = None
     # The kubelet's folders. `plugins_dir` holds the driver's socket and state, and must survive
     # a reboot; the kubelet must see both under the same paths.

@@ -8,7 +8,7 @@ from driver.cli.checkup import rights
 from driver.cli.checkup.finding import Checkup, Finding
 from driver.cli.fleet import report
 from driver.cli.fleet.topology import Topology
-from hack import reference
+from hack.reference import commands as reference
 
 
 def test_the_reference_is_that_of_the_program() -> None:

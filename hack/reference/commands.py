@@ -1,7 +1,4 @@
-"""The reference in docs/cli.md, from the options that the program itself has.
-
-`.venv/bin/python -m hack.reference` writes it anew; tests/cli/test_reference.py compares.
-"""
+"""The reference in docs/cli.md, from the options that the program itself has."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +10,7 @@ import typer.main
 
 from driver.cli.main import app
 
-FILE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 BEGIN = "<!-- from here on: .venv/bin/python -m hack.reference -->\n"
 
 # Their options are those of a process; docs/install.md and docs/node-plugin.md describe them.
@@ -74,7 +71,3 @@ def written(text: str) -> str:
     """The file with the reference as it is now."""
     head, mark, _ = text.partition(BEGIN)
     return f"{head}{mark}\n{reference()}"
-
-
-if __name__ == "__main__":
-    FILE.write_text(written(FILE.read_text("utf-8")), "utf-8")
