@@ -9,6 +9,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 import structlog
@@ -30,6 +31,10 @@ _log = structlog.get_logger(__name__)
 # Within this time our watch shows a version that the API server asks about; mostly it is a few ms.
 SHOWN_WITHIN_S = 3.0
 LOOK_AGAIN_S = 0.002
+# A take-over is over within a second, mostly. The question waits for it: a refusal would put the
+# pod off for longer, and a burst of them would slow the take-over down.
+TAKEN_OVER_WITHIN_S = 3.0
+LOOK_FOR_TERM_S = 0.05
 # Rule 8: how long the watch may take to show our mark, and how long the scheduler after that.
 MARK_SEEN_WITHIN_S = 2.0
 SCHEDULER_LAG_S = 0.3
@@ -37,6 +42,9 @@ SCHEDULER_LAG_S = 0.3
 
 class Term(Protocol):
     """Whether this process is the one that answers."""
+
+    def taking_over(self, now: float) -> bool:
+        """Whether it soon will be."""
 
     def refusal(self, now: float) -> str | None:
         """Why it is not (a sentence), or None when it is."""
@@ -121,6 +129,7 @@ class CommitHook:
         return Denied(reason, close=self._term.refusal(self._clock()) is not None)
 
     async def _ruling(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
+        await self._taken_over()
         if self._term.refusal(self._clock()) is None:
             if not await self._is_shown(proposal):
                 return Deny(
@@ -131,6 +140,14 @@ class CommitHook:
             if not dry_run:
                 await self._strangers.meet(proposal.claim)
         return self._rule(proposal, dry_run=dry_run)
+
+    async def _taken_over(self) -> None:
+        """Wait while we take over; for some seconds at most, after which we refuse."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TAKEN_OVER_WITHIN_S):
+                # The term is pure and has no events; this wait is rare and short.
+                while self._term.taking_over(self._clock()):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_FOR_TERM_S)
 
     async def _is_shown(self, proposal: Proposal) -> bool:
         """Whether our own watch has shown the claim at this version, or at a later one.

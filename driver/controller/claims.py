@@ -17,6 +17,8 @@ from driver.wire.decode import decode
 from driver.wire.patch import MERGE_PATCH
 
 TIMEOUT_S = 2.0
+# A fence that is on its way is worth more patience than a new one: under load both would be slow.
+FENCE_TIMEOUT_S = 5.0
 
 
 def path(claim: ObjectKey, subresource: str = "") -> str:
@@ -40,15 +42,17 @@ class ClaimWriter:
 
     async def mark(self, claim: ObjectKey) -> int:
         """Give the claim a new version by an annotation that never repeats; that version."""
-        return int((await self._patch(claim, {})).metadata.resource_version)
+        marked = await self._patch(claim, {}, within=TIMEOUT_S)
+        return int(marked.metadata.resource_version)
 
     async def fence(self, claim: ObjectKey, uid: str, base: int) -> ResourceClaim | None:
         """The same, if the claim is still at `base`: no write on top of it can land afterwards.
 
         None when the claim has moved on, or is gone.
         """
+        precondition = {"uid": uid, "resourceVersion": str(base)}
         try:
-            return await self._patch(claim, {"uid": uid, "resourceVersion": str(base)})
+            return await self._patch(claim, precondition, within=FENCE_TIMEOUT_S)
         except (Conflict, NotFound):
             return None
 
@@ -68,10 +72,12 @@ class ClaimWriter:
             return False
         return True
 
-    async def _patch(self, claim: ObjectKey, precondition: dict[str, str]) -> ResourceClaim:
+    async def _patch(
+        self, claim: ObjectKey, precondition: dict[str, str], *, within: float
+    ) -> ResourceClaim:
         annotations = {names.FENCE: str(uuid.uuid4())}
         body = {"metadata": {**precondition, "annotations": annotations}}
         reply = await self._rest.patch(
-            path(claim), msgspec.json.encode(body), MERGE_PATCH, timeout=TIMEOUT_S
+            path(claim), msgspec.json.encode(body), MERGE_PATCH, timeout=within
         )
         return decode(ResourceClaim, reply)

@@ -6,7 +6,7 @@ moved to a new version. Whatever was answered before then rests on a version tha
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import structlog
 
@@ -34,23 +34,35 @@ async def take_over(
     """
     now = asyncio.get_running_loop().time
     await asyncio.sleep(max(0.0, silent_from - now()))
+    began = now()
     await claims.relist()
+    listed = now()
     landed = silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
-    if not await fence_all(claims.objects.values(), writer, until=landed):
+    free = [claim for claim in claims.objects.values() if claim.status.allocation is None]
+    fenced = await fence_all(free, writer, until=landed)
+    if not fenced:
         await asyncio.sleep(max(0.0, landed - now()))
+    proven = now()
     # A fence that came too late was beaten by the answer itself, perhaps; the watch may be slow to
     # tell of it, and until then its devices would look free.
     await claims.relist()
+    _log.info(
+        "no earlier answer can land",
+        by="fences" if fenced else "waiting",
+        free_claims=len(free),
+        list_s=round(listed - began, 3),
+        proof_s=round(proven - listed, 3),
+        list_again_s=round(now() - proven, 3),
+    )
 
 
-async def fence_all(claims: Iterable[ResourceClaim], writer: ClaimWriter, *, until: float) -> bool:
-    """Move every free claim to a new version; whether that is proven for all of them.
+async def fence_all(free: Collection[ResourceClaim], writer: ClaimWriter, *, until: float) -> bool:
+    """Move these free claims to new versions; whether that is proven for all of them.
 
     A claim that moved on by itself, or is gone, is as good as moved: what was answered on the
     version in the list cannot land either way. A write that fails is tried again; at `until`, of
     the event loop's clock, waiting has proven as much, and the rest is left.
     """
-    free = [claim for claim in claims if claim.status.allocation is None]
     if len(free) > MOST_FENCES:
         return False
     places = asyncio.Semaphore(AT_ONCE)

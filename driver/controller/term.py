@@ -28,6 +28,10 @@ class Term:
         self._until = float("-inf")
         self._from = float("inf")
 
+    def taking_over(self, now: float) -> bool:
+        """Whether the lease is ours, and the right to answer has yet to begin."""
+        return self._from > now < self._until
+
     def refusal(self, now: float) -> str | None:
         """Why a commit must be refused now, in words for the scheduler's events; or None."""
         if now >= self._until:

@@ -15,7 +15,7 @@ import structlog
 
 from driver.kube.backoff import Clock, Random, SystemClock
 from driver.kube.errors import Conflict, KubeError, NotFound
-from driver.kube.lease import Lease, LeaseSpec, Observation, Step, Timing, decide
+from driver.kube.lease import Lease, LeaseSpec, Observation, Step, Timing, decide, runs_out
 from driver.kube.rest import ONCE, Rest
 from driver.kube.transport import Session
 from driver.model.api import ObjectMeta
@@ -34,8 +34,8 @@ class Candidate(Protocol):
         """We lead. From `silent_from` on, no other replica believes that it does.
 
         That is now, except when there was no Lease object: somebody may have deleted it under a
-        leader that will find out only at its own deadline. `resumed`: nobody else has led since
-        this process did so last.
+        leader that finds out only when it renews, or at its deadline. `resumed`: nobody else has
+        led since this process did so last.
         """
         ...
 
@@ -93,11 +93,14 @@ class Election:
             await self._release()
 
     def _pause(self) -> float:
-        if self._renewed_at is None:
-            # Replicas that wait for the same lease come at different times.
-            return self._timing.retry * (1 + 0.2 * self._jitter())
-        left = self._renewed_at + self._timing.renew_deadline - self._clock.now()
-        return max(0.0, min(self._timing.retry, left))
+        now = self._clock.now()
+        if self._renewed_at is not None:
+            left = self._renewed_at + self._timing.renew_deadline - now
+            return max(0.0, min(self._timing.retry, left))
+        # Replicas that wait for the same lease come at different times, and none comes late.
+        look = self._timing.look * (1 + 0.2 * self._jitter())
+        left = runs_out(self._observed, self._timing) - now
+        return left if 0 < left < look else look
 
     async def _turn(self) -> None:
         now = self._clock.now()
@@ -137,7 +140,8 @@ class Election:
             await self._write(new, create=before is None)
             self._renewed_at = began
             _log.info("lease acquired", lease=self._name, identity=self._identity)
-            wait = self._timing.renew_deadline if before is None else 0.0
+            # No replica, of another release either, acts for so long on its last renewal.
+            wait = self._timing.duration if before is None else 0.0
             resumed = self._is_our_last_term(before)
             self._last_term = new.lease_transitions
             self._candidate.acquired(silent_from=self._clock.now() + wait, resumed=resumed)

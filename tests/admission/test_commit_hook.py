@@ -269,6 +269,29 @@ async def test_a_refused_special_claim_is_marked_and_seen_first(
     assert stage.told.words[-2:] == ["denied ns/c1", "seen"]
 
 
+async def test_a_question_waits_while_we_take_over(stage: Stage) -> None:
+    """A refusal would put its pod off for longer than the take-over lasts."""
+    stage.term.end()
+    stage.term.renewed(1000.0)
+    asking = asyncio.create_task(stage.ask(claim("c", request()), picked("gpu-0")))
+    await asyncio.sleep(2 * commit.LOOK_FOR_TERM_S)
+    assert not asking.done()
+    stage.term.begin(after=0.0)
+    assert isinstance(await asking, Allowed)
+
+
+async def test_a_question_does_not_wait_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller's patience ends, and a refusal says why."""
+    monkeypatch.setattr(commit, "TAKEN_OVER_WITHIN_S", 0.1)
+    stage.term.end()
+    stage.term.renewed(1000.0)
+    answer = await stage.ask(claim("c", request()), picked("gpu-0"))
+    assert isinstance(answer, Denied)
+    assert "has just become leader" in answer.message
+
+
 async def test_what_came_of_a_review_is_counted(stage: Stage) -> None:
     """A choice, refusals for want of devices and of the lease, and what cannot land any more."""
     whole = [picked(f"gpu-{index}") for index in range(4)]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 
 from driver.kube.rest import Rest
 from driver.kube.session import open_session
-from hack.deployment import REPOSITORY, Deployment
+from hack.deployment import Deployment
 from tests.cluster import history
 from tests.cluster.churn import API, Churn, Fleet, bound, create_pod, delete_pod, listed
+from tests.cluster.site import hack_cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.churn]
 NAME = "churn"
@@ -24,32 +24,19 @@ SECONDS = 120
 FROZEN_S = 6.0
 
 
-def hack_cluster(*args: str) -> str:
-    """Run hack/cluster on the cluster of this test."""
-    command, *options = args
-    done = subprocess.run(
-        [REPOSITORY / "hack" / "cluster", command, "--name", NAME, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     """A control plane without nodes, and a controller."""
-    hack_cluster("up", "--control-plane-only", "--qps", "1000", "--json-storage")
+    hack_cluster(NAME, "up", "--control-plane-only", "--qps", "1000", "--json-storage")
     try:
-        made = Deployment(json.loads(hack_cluster("status", "-o", "json")), tmp_path)
+        made = Deployment(json.loads(hack_cluster(NAME, "status", "-o", "json")), tmp_path)
         try:
             made.up()
             yield made
         finally:
             made.down()
     finally:
-        hack_cluster("down")
+        hack_cluster(NAME, "down")
 
 
 @pytest.fixture
@@ -68,7 +55,7 @@ async def test_churn(deployment: Deployment, nodes: Fleet) -> None:
     # A special claim that vanishes while its pod is being bound blocks its devices in the book of
     # kube-scheduler for two minutes and longer, with or without us (design, "What the scheduler
     # believes"). A new scheduler has a right book: what waits now, waits because of us.
-    await asyncio.to_thread(hack_cluster, "restart", "kube-scheduler")
+    await asyncio.to_thread(hack_cluster, NAME, "restart", "kube-scheduler")
     await settled(nodes)
 
     judge = history.Judge(deployment.state["etcd"])
@@ -98,8 +85,8 @@ async def chaos(deployment: Deployment) -> None:
     await asyncio.to_thread(deployment.controller.stop)
     await asyncio.to_thread(deployment.start_controller)
     await asyncio.sleep(SECONDS * 0.15)
-    await asyncio.to_thread(hack_cluster, "kill", "kube-scheduler", "--signal", "KILL")
-    await asyncio.to_thread(hack_cluster, "restart", "kube-scheduler")
+    await asyncio.to_thread(hack_cluster, NAME, "kill", "kube-scheduler", "--signal", "KILL")
+    await asyncio.to_thread(hack_cluster, NAME, "restart", "kube-scheduler")
     await asyncio.sleep(SECONDS * 0.15)
     deployment.controller.send(signal.SIGSTOP)
     await asyncio.sleep(FROZEN_S)

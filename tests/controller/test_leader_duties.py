@@ -128,19 +128,26 @@ async def test_an_answer_to_a_claim_that_is_gone_falls(
 
 
 async def test_a_new_leader_moves_every_free_claim(server: ApiServer, rest: Rest) -> None:
-    """An allocated claim stays as it is; one that moved on by itself needs no fence."""
+    """One that moved on by itself needs no fence."""
     free = stored(server, claim("free", request()))
     moved = stored(server, claim("moved", request()))
     server.put(CLAIMS, server.get(CLAIMS, "moved", "ns"))
+    assert await fence_all([free, moved], ClaimWriter(rest), until=soon(10))
+    for before in (free, moved):
+        after = server.get(CLAIMS, before.metadata.name, "ns")
+        assert int(after["metadata"]["resourceVersion"]) > version(before)
+
+
+async def test_a_take_over_leaves_allocated_claims_alone(server: ApiServer, rest: Rest) -> None:
+    """Nothing can land on them; a write to each claim of the cluster would take long."""
     taken = stored(server, proposed(claim("taken", request()), picked("gpu-0")))
-    assert await fence_all([free, moved, taken], ClaimWriter(rest), until=soon(10))
-    versions = {
-        name: int(server.get(CLAIMS, name, "ns")["metadata"]["resourceVersion"])
-        for name in ("free", "moved", "taken")
-    }
-    assert versions["free"] > version(free)
-    assert versions["moved"] > version(moved)
-    assert versions["taken"] == version(taken)
+    claims = Informer(rest, CLAIMS, ResourceClaim, on_event=lambda _event: None)
+    watching = asyncio.create_task(claims.run())
+    await claims.synced()
+    await asyncio.wait_for(take_over(claims, ClaimWriter(rest), silent_from=soon(0)), 20)
+    after = server.get(CLAIMS, "taken", "ns")
+    assert int(after["metadata"]["resourceVersion"]) == version(taken)
+    await ended(watching)
 
 
 async def test_a_fence_that_fails_proves_nothing(server: ApiServer, rest: Rest) -> None:
@@ -306,11 +313,15 @@ def test_a_term_answers_only_between_its_beginning_and_its_deadline() -> None:
     """Not before the earlier answers are over, not past the renew deadline."""
     term = Term()
     assert term.refusal(0.0) is not None
+    assert not term.taking_over(0.0)
     term.renewed(10.0)
     assert "waits" in (term.refusal(1.0) or "")
+    assert term.taking_over(1.0)
+    assert not term.taking_over(10.0)
     term.begin(after=5.0)
     assert term.refusal(4.9) is not None
     assert term.refusal(5.0) is None
+    assert not term.taking_over(5.0)
     assert term.refusal(10.0) is not None
     term.renewed(20.0)
     assert term.refusal(10.0) is None

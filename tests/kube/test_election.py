@@ -76,14 +76,14 @@ def hold(server: ApiServer, holder: str, duration: int = 15, renewed: str = "1")
 async def test_a_lease_that_is_not_there_is_made(
     server: ApiServer, election: Election, told: Told, clock: FakeClock
 ) -> None:
-    """It may have been deleted under a leader, so that one's deadline is waited for."""
+    """It may have been deleted under a leader, so that we wait until that one has noticed."""
     await election._turn()
     assert lease(server)["holderIdentity"] == "me"
-    assert lease(server)["leaseDurationSeconds"] == 15
+    assert lease(server)["leaseDurationSeconds"] == 10
     assert told.words == [f"acquired {clock.time + 10:g}"]
-    assert told.deadline == clock.time + 10
-    assert election.still_leader(clock.time + 9.9)
-    assert not election.still_leader(clock.time + 10)
+    assert told.deadline == clock.time + 7
+    assert election.still_leader(clock.time + 6.9)
+    assert not election.still_leader(clock.time + 7)
 
 
 async def test_a_free_lease_is_taken_at_once(
@@ -114,6 +114,33 @@ async def test_a_held_lease_is_taken_when_it_stood_still_for_its_duration(
     assert told.words == [f"acquired {clock.time:g}"]
 
 
+async def test_a_lease_that_runs_out_is_taken_at_that_moment(
+    server: ApiServer, election: Election, told: Told, clock: FakeClock
+) -> None:
+    """Until then, whoever waits looks every second, so as to see a lease that is given back."""
+    hold(server, "other", duration=10)
+    await election._turn()
+    assert election._pause() == pytest.approx(1.0)
+    clock.time += 9.6
+    await election._turn()
+    assert election._pause() == pytest.approx(0.4)
+    clock.time += election._pause()
+    await election._turn()
+    assert told.words == [f"acquired {clock.time:g}"]
+
+
+async def test_a_lease_that_cannot_be_read_is_looked_at_no_faster(
+    server: ApiServer, election: Election, clock: FakeClock
+) -> None:
+    """It has run out long since, but the API server is down."""
+    hold(server, "other", duration=10)
+    await election._turn()
+    clock.time += 20.0
+    server.refuse(Refusal(503, "Down"), times=1)
+    await election._turn()
+    assert election._pause() == pytest.approx(1.0)
+
+
 async def test_a_leader_renews(
     server: ApiServer, election: Election, told: Told, clock: FakeClock
 ) -> None:
@@ -122,7 +149,7 @@ async def test_a_leader_renews(
     before = lease(server)
     clock.time += 2
     await election._turn()
-    assert told.deadline == clock.time + 10
+    assert told.deadline == clock.time + 7
     after = lease(server)
     assert after["renewTime"] > before["renewTime"]
     assert after["acquireTime"] == before["acquireTime"]
@@ -135,7 +162,7 @@ async def test_a_leader_that_cannot_renew_steps_down_at_its_deadline(
     """Not before, so that a short outage harms nobody, and not after."""
     await election._turn()
     server.refuse(Refusal(503, "Down"), times=99)
-    clock.time += 9.5
+    clock.time += 6.5
     await election._turn()
     assert election.still_leader(clock.time)
     assert election._pause() == pytest.approx(0.5)
@@ -152,7 +179,7 @@ async def test_a_term_is_resumed_only_when_nobody_led_in_between(
     """The same record as before the outage; a lease that changed hands and is free again is not."""
     await election._turn()
     server.refuse(Refusal(503, "Down"), times=1)
-    clock.time += 10.0
+    clock.time += 7.0
     await election._turn()
     assert told.words[-1] == "lost"
     if another:
@@ -172,7 +199,7 @@ async def test_a_foreign_write_that_is_no_claim_is_no_loss(
     clock.time += 2
     await election._turn()
     assert "lost" not in told.words
-    assert told.deadline == clock.time + 10
+    assert told.deadline == clock.time + 7
 
 
 @pytest.mark.parametrize("event", ["taken", "deleted"])
