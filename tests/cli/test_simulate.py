@@ -305,6 +305,24 @@ spec:
     ]
 
 
+def test_what_admission_says_of_replicas_is_said_once(
+    quadrant: Quadrant, file: Callable[[str], Path]
+) -> None:
+    """With one of them, and how many there are."""
+    namespace = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, annotations: {quadrant.dev/gpu-polcy: spread}}
+"""
+    inventory = TWO_BY_TWO / "inventory.yaml"
+    burst = TWO_BY_TWO / "a-node-compact-gpu-compact.yaml"
+    report = _report(quadrant, inventory, EXTENDED, burst, file(namespace))
+    assert len(report["placements"]) == 4
+    (warning,) = report["warnings"]
+    assert warning.startswith("4 pods (such as demo-a-")
+    assert "quadrant.dev/gpu-polcy of namespace default is not known" in warning
+
+
 @pytest.mark.parametrize("resource", ["nvidia.com/gpus", "amd.com/gpu"])
 def test_a_node_has_no_resource_that_nobody_gave_it(
     quadrant: Quadrant, file: Callable[[str], Path], resource: str

@@ -32,18 +32,17 @@ _ATTEMPTS = 3
 def simulate(manifests: Manifests, rules: Rules) -> Report:
     """Play all manifests, in order; raises `ManifestError` for an inventory that is wrong."""
     world = World(manifests, machines(manifests, rules.driver), rules)
-    warnings = list(_skipped(manifests.skipped))
+    warned: dict[str, list[str]] = {}
     before = card_uses(world)
     adviser = Adviser(world)
     outcomes = [
-        _play(world, adviser, pod, warnings)
+        _play(world, adviser, pod, warned)
         for document in manifests.workloads
         if not _has_its_place(document)
         for pod in workloads.pods(document.raw)
     ]
     placements = tuple(one for one in outcomes if isinstance(one, Placement))
     pending = tuple(one for one in outcomes if isinstance(one, PendingPod))
-    warnings += _without_cards(placements)
     cards = card_uses(world)
     return Report(
         kubernetes=rules.release.name,
@@ -53,7 +52,11 @@ def simulate(manifests: Manifests, rules: Rules) -> Report:
         pending=pending,
         before=before,
         cards=cards,
-        warnings=tuple(warnings),
+        warnings=(
+            *_skipped(manifests.skipped),
+            *_of_admission(warned),
+            *_without_cards(placements),
+        ),
     )
 
 
@@ -96,6 +99,13 @@ def _skipped(kinds: Mapping[str, int]) -> Iterator[str]:
         yield f"{objects} of kind {kind} skipped: the simulation does not look at them"
 
 
+def _of_admission(warned: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Replicas are warned of the same: once is enough."""
+    for warning, pods in warned.items():
+        what = f"pod {pods[0]}" if len(pods) == 1 else f"{len(pods)} pods (such as {pods[0]})"
+        yield f"{what}: {warning}"
+
+
 def _without_cards(placements: Sequence[Placement]) -> Iterator[str]:
     """A misspelt resource must not pass for a pod that has all it asked for."""
     pods = [one.pod for one in placements if not one.devices]
@@ -105,10 +115,12 @@ def _without_cards(placements: Sequence[Placement]) -> Iterator[str]:
         yield f"{ask} for no card of this driver{example}; a misspelt field looks the same"
 
 
-def _play(world: World, adviser: Adviser, raw: Raw, warnings: list[str]) -> Placement | PendingPod:
+def _play(
+    world: World, adviser: Adviser, raw: Raw, warned: dict[str, list[str]]
+) -> Placement | PendingPod:
     """One pod from its manifest to a node, or to the reason why not.
 
-    What admission has to say besides goes to `warnings`.
+    What admission has to say besides goes to `warned`, with the pods that it is about.
     """
     if raw["metadata"].get("uid"):
         # It waits in the snapshot: admission has been, and its claims are there.
@@ -122,7 +134,8 @@ def _play(world: World, adviser: Adviser, raw: Raw, warnings: list[str]) -> Plac
             namespace=metadata["namespace"], pod=name, refused=True, reason=created.message
         )
     name = created.pod["metadata"]["name"]
-    warnings += [f"pod {name}: {warning}" for warning in created.warnings]
+    for warning in created.warnings:
+        warned.setdefault(warning, []).append(name)
     return _outcome(world, adviser, created.pod, _run(world, created.pod))
 
 
