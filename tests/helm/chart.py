@@ -1,7 +1,10 @@
 """The chart as Helm renders it; the program is the one that hack/cluster builds."""
 
 import json
+import shutil
 import subprocess
+import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +42,26 @@ class Chart:
         assert done.returncode != 0, f"rendered {values}"
         return done.stderr
 
+    def notes(self, values: Object | None = None, *, kubernetes: str = NEWEST) -> str:
+        """What people read after `helm install`; `helm template` itself leaves it out."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(shutil.copytree(CHART, Path(folder) / "quadrant"))
+            templates = copy / "templates"
+            text = (templates / "NOTES.txt").read_text()
+            (templates / "NOTES.txt").unlink()
+            (templates / "notes.yaml").write_text("notes: |\n" + textwrap.indent(text, "  "))
+            shown = ("--show-only", "templates/notes.yaml", "--kube-version", kubernetes)
+            given = json.dumps(values or {})
+            done = self._run("template", "quadrant", str(copy), *shown, "-f", "-", given=given)
+        return str(yaml.safe_load(done.stdout)["notes"])
+
     def _template(
         self, values: Object | None, namespace: str, kubernetes: str
     ) -> subprocess.CompletedProcess[str]:
-        arguments = ("template", "quadrant", str(CHART), "--namespace", namespace, "-f", "-")
-        arguments += ("--kube-version", kubernetes)
-        return self._run(*arguments, given=json.dumps(values or {}), check=False)
+        there = ("--namespace", namespace, "--kube-version", kubernetes)
+        given = json.dumps(values or {})
+        arguments = ("template", "quadrant", str(CHART), *there, "-f", "-")
+        return self._run(*arguments, given=given, check=False)
 
     def _run(
         self, *arguments: str, given: str = "", check: bool = True
