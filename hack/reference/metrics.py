@@ -1,9 +1,12 @@
 """docs/reference/metrics.md: every metric of both processes, from the collectors themselves."""
 
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import cast
 
 import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
@@ -18,6 +21,8 @@ from driver.node.exposition import DeviceCollector
 from driver.node.store import ClaimStore
 from driver.obs.metrics import ControllerMetrics, NodeMetrics
 from hack.reference.markdown import code, page, prose, table
+
+RULES = Path(__file__).resolve().parents[2] / "helm" / "quadrant" / "files" / "rules.yaml"
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -50,6 +55,46 @@ def _lines() -> Iterator[str]:
             ((code(one.name), one.type, ", ".join(map(code, one.labels)), one.meaning)
              for one in found),
         )  # fmt: skip
+    yield from _alerts()
+
+
+def _alerts() -> Iterator[str]:
+    """The rules that come with the chart, by their own annotations."""
+    groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    yield "## Alerts"
+    yield ""
+    yield from prose(
+        """
+        `metrics.rules.create` of the chart makes a PrometheusRule of them;
+        [the file](../../helm/quadrant/files/rules.yaml) is in Prometheus' own form and has the
+        expressions.
+        """
+    )
+    yield from table(
+        ("alert", "severity", "after", "means", "look at"),
+        (
+            (
+                code(rule["alert"]),
+                rule["labels"]["severity"],
+                rule.get("for", "at once"),
+                _plain(rule["annotations"]["summary"]),
+                _plain(rule["annotations"]["description"]),
+            )
+            for rule in rules
+            if "alert" in rule
+        ),
+    )
+    yield "And these are recorded:"
+    yield from table(
+        ("series", "is"),
+        ((code(rule["record"]), code(rule["expr"].strip())) for rule in rules if "record" in rule),
+    )
+
+
+def _plain(text: str) -> str:
+    """A label that stands for what differs is shown by its name."""
+    return re.sub(r"{{ *\$(?:labels\.)?(\w+).*?}}", lambda match: match[1].upper(), text)
 
 
 def controller() -> list[Told]:

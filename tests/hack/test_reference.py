@@ -19,9 +19,19 @@ from driver.node.settings import NodeSettings
 from driver.node.sharing.offered import offered
 from driver.node.sharing.partitions import MigMode
 from driver.node.simulated import cards
-from hack.reference import attributes, errors, messages, pages, resources, settings, taints
+from hack.reference import (
+    attributes,
+    errors,
+    messages,
+    metrics,
+    pages,
+    resources,
+    settings,
+    taints,
+)
 
 DRIVER = Path(__file__).parents[2] / "driver"
+DOCS = DRIVER.parent / "docs"
 NAMES = DRIVER / "model" / "names.py"
 EVENTS = DRIVER / "model" / "events.py"
 # A key of our domain or of HAMi's, spelt out in a string.
@@ -189,3 +199,14 @@ def test_every_option_of_the_chart_is_a_setting() -> None:
     """And every setting can be told on the command line."""
     assert list(settings.unmapped()) == []
     assert "| none |" not in settings.text()
+
+
+def test_metrics_and_alerts_that_pages_name_exist() -> None:
+    """In whatever a page tells people to look at."""
+    told = [*metrics.controller(), *metrics.node()]
+    known = {f"{one.name}{end}" for one in told for end in ("", "_bucket", "_count", "_sum")}
+    alerts = set(re.findall(r"alert: (\w+)", metrics.RULES.read_text("utf-8")))
+    for page in [DOCS.parent / "README.md", *DOCS.rglob("*.md")]:
+        text = page.read_text("utf-8")
+        assert set(re.findall(r"\bquadrant_[a-z_]+\b", text)) <= known, page
+        assert set(re.findall(r"\bQuadrant[A-Z]\w+", text)) <= alerts, page
