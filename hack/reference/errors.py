@@ -49,7 +49,7 @@ CAUSES: Mapping[Cause, tuple[str, str]] = {
     ),
     Cause.NOT_LEADING: (
         "The replica that was asked does not lead, or has led for too short a time.",
-        "Nothing for half a minute after a change of leader. Longer: `kubectl quadrant doctor`.",
+        "Nothing for 20 s after a change of leader. Longer: `kubectl quadrant doctor`.",
     ),
 }
 # Sentences that are put together in more than one place.
