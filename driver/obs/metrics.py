@@ -1,8 +1,8 @@
 """What each process counts while it works, in Prometheus' own form.
 
-Names and labels are an interface that users build alerts and dashboards on: docs/metrics.md lists
-them, and a test holds that list to this module. No label ever holds what users make up freely (a
-pod, a claim, a sentence), so the number of series is bounded by models, results and reasons.
+Names and labels are an interface that users build alerts and dashboards on;
+docs/reference/metrics.md is made from them. No label ever holds what users make up freely (a pod, a
+claim, a sentence), so the number of series is bounded by models, results and reasons.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram

@@ -124,8 +124,8 @@ def test_only_metrics_that_exist_are_asked_for(told: dict[str, Any]) -> None:
 
 
 def test_the_reference_lists_every_metric(told: dict[str, Any]) -> None:
-    """docs/metrics.md: name, kind, labels and meaning, as the code has them."""
-    text = (ROOT / "docs" / "metrics.md").read_text()
+    """docs/reference/metrics.md: name, kind, labels and meaning, as they are scraped."""
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     rows = re.findall(r"^\| `(quadrant_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)
     assert sorted(rows) == sorted(
         (name, family.type, _labels(family), family.documentation) for name, family in told.items()
