@@ -59,13 +59,15 @@ ATTRIBUTES: Mapping[str, tuple[str, str, str]] = {
         "`true`; absent where the card cannot be cut into parts",
     ),
     names.NVLINK_GROUP: (
-        "NVML's links and fabric", "cards with NVLink that is up; not parts",
-        ("equal for cards that reach each other over NVLink; in a fabric of several machines "
-        "`CLUSTER-UUID.CLIQUE` on each of them"),
+        "NVML's links and fabric", "cards with NVLink; not parts",
+        ("equal for cards that reach each other over NVLink: directly, over NVSwitch, or in a "
+        "fabric, where it is `CLUSTER-UUID.CLIQUE` on every machine of it; absent without a link, "
+        "and while the fabric manager has not connected the switches"),
     ),
     names.PCIE_SWITCH: (
         "Linux (`/sys/bus/pci`)", "cards below a PCIe switch; not parts",
-        "the address of the upstream port of the nearest switch; equal for cards on one switch",
+        ("the address of the upstream port of the nearest switch; equal for cards on one switch, "
+        "absent on a root port"),
     ),
     "limits": (
         "the plugin", "cards that can be shared",
