@@ -94,6 +94,8 @@ async def test_mig_is_one_card(live: LiveCluster) -> None:
     assert first["memoryUsedMiB"] == 20480
     assert first["claims"] == ["ns/one", "ns/two"]
     assert (second["use"], second["uuid"], second["index"]) == ("mig", "GPU-1", 1)
+    committed = {one["model"]: one["committed"] for one in found["total"].pop("capacity")}
+    assert committed == {"H100": 1, "": 0}
     assert found["total"] | {"fragmentation": 0} == {
         "nodes": 1, "cards": 2, "free": 0, "inUse": 1, "tainted": 0, "largestFree": 0,
         "fragmentation": 0, "gated": 0, "nominated": 0, "waiting": 0,
@@ -128,6 +130,18 @@ async def test_many_equal_nodes_are_folded_except_when_wide(live: LiveCluster) -
     wide = (await live.run("matrix", "-o", "wide")).stdout
     assert "n40" in wide
     assert "80.0 of 80.0 GiB" in wide
+
+
+async def test_capacity_by_model_when_wide(live: LiveCluster) -> None:
+    """What there is, what can be given, what is given; what is free, and how much of it whole."""
+    two_nodes(live)
+    lines = (await live.run("matrix", "-o", "wide")).stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("CAPACITY"))
+    assert lines[at + 1].split() == [
+        *("H100", "6", "5", "2", "2"),
+        *("96.0", "of", "480.0", "GiB", "304.0", "GiB", "240.0", "GiB"),
+    ]
+    assert "CAPACITY" not in (await live.run("matrix")).stdout
 
 
 async def test_groups_and_selectors(live: LiveCluster) -> None:

@@ -123,6 +123,20 @@ async def test_every_state_is_drawn(page: Page) -> None:
     assert await page.value("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+async def test_capacity_is_told_by_model(page: Page, site: Site) -> None:
+    """What there is, can be given, is given; a bar with the parts of the memory, in words too."""
+    cells = "[...document.querySelectorAll('#models tr')].map(row => [...row.cells].map({}))"
+    (row,) = await page.value(cells.format("cell => cell.textContent"))
+    assert row[:5] == ["H100", "6", "5", "4", "1"]
+    label = await page.value("document.querySelector('#models .bar').ariaLabel")
+    assert "80.0 GiB closed" in label
+    parts = "[...document.querySelectorAll('#models .bar span')].map(one => one.offsetWidth)"
+    whole = await page.value("document.querySelector('#models .bar').clientWidth")
+    assert sum(await page.value(parts)) == pytest.approx(whole, abs=4)
+    site.hold("late", "gpu-3", on="hopper")
+    await until(page, "document.querySelector('#models tr').cells[3].textContent === '5'")
+
+
 async def test_it_is_live(page: Page, site: Site) -> None:
     """A new claim shows by itself, and what had the focus keeps it."""
     await page.value("document.getElementById('card/hopper/gpu-3').focus()")

@@ -10,6 +10,7 @@ import msgspec
 
 from driver.allocator.device import PooledDevice
 from driver.allocator.inventory import Inventory
+from driver.cli.fleet.capacity import Capacities, in_use
 from driver.cli.fleet.cards import cards
 from driver.cli.fleet.holders import Holders, holders
 from driver.cli.fleet.report import Card, Matrix, NodeCards, Total
@@ -91,6 +92,7 @@ class Sum:
         self._numbers: Counter[str] = Counter()
         self._largest = 0
         self._left = _Left()
+        self._capacities = Capacities()
 
     def add(self, row: NodeCards) -> None:
         """Count one more row."""
@@ -98,12 +100,13 @@ class Sum:
             nodes=1,
             cards=len(row.cards),
             free=row.free,
-            in_use=sum(map(_in_use, row.cards)),
+            in_use=sum(map(in_use, row.cards)),
             tainted=sum(bool(card.taints) for card in row.cards),
         )
         self._largest = max(self._largest, row.largest_free)
         for card in row.cards:
             self._left.add(card)
+        self._capacities.add(row.cards)
 
     def wait(self, pod: Pod) -> None:
         """Count one more pod, if it waits."""
@@ -123,11 +126,8 @@ class Sum:
             gated=numbers["gated"],
             nominated=numbers["nominated"],
             waiting=numbers["waiting"],
+            capacity=self._capacities.told(),
         )
-
-
-def _in_use(card: Card) -> bool:
-    return card.use in ("whole", "shared") or bool(card.mig_in_use)
 
 
 def nominated(pods: Iterable[Pod]) -> Counter[str]:

@@ -81,8 +81,38 @@ class NodeCards(_Reported, frozen=True, kw_only=True):
     note: str
 
 
+class Capacity(
+    _Reported,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "largest_free": "largestFree",
+        "memory_mib": "memoryMiB",
+        "memory_used_mib": "memoryUsedMiB",
+        "memory_free_mib": "memoryFreeMiB",
+        "memory_whole_mib": "memoryWholeMiB",
+    },
+):
+    """The cards of one model: what there is, what can be given, what is given.
+
+    `allocatable` are without those that a taint closes and nobody has; `committed` ones are held,
+    all of them or a part. `largest_free` are the most open cards of one NVLink group of a node.
+    Memory that is free is on allocatable cards, `memory_whole_mib` of it on cards nobody has.
+    """
+
+    model: str
+    physical: int
+    allocatable: int
+    committed: int
+    largest_free: int
+    memory_mib: int
+    memory_used_mib: int
+    memory_free_mib: int
+    memory_whole_mib: int
+
+
 class Total(_Reported, frozen=True, kw_only=True):
-    """The cluster in one line.
+    """The cluster in one line, and by model in `capacity`.
 
     Of the pods that wait, `gated` have no decision of ours yet, `nominated` wait for the scheduler
     with a node, `waiting` without one.
@@ -98,6 +128,7 @@ class Total(_Reported, frozen=True, kw_only=True):
     gated: int
     nominated: int
     waiting: int
+    capacity: tuple[Capacity, ...]
 
 
 class Matrix(_Reported, frozen=True, kw_only=True):

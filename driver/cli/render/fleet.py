@@ -11,11 +11,22 @@ from rich.text import Text
 from driver.cli.fleet.nodes import by_group, fragmentation, largest
 from driver.cli.fleet.report import Card, Matrix, NodeCards
 from driver.cli.render.matrix import MIB_PER_GIB, Cell, Signs, count, strip
+from driver.cli.render.table import table
 
 # With more nodes than this, equal rows are one.
 _FOLD_ABOVE = 40
 _COLUMNS = ("FREE", "LARGEST", "FRAG", "PENDING")
 _WIDE = ("MODEL", "MEMORY IN USE")
+_CAPACITY = (
+    "CAPACITY",
+    "PHYSICAL",
+    "ALLOCATABLE",
+    "COMMITTED",
+    "LARGEST",
+    "MEMORY IN USE",
+    "FREE",
+    "ON FREE CARDS",
+)
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -36,6 +47,7 @@ def as_text(found: Matrix, signs: Signs, *, wide: bool = False) -> list[Text]:
     rows = _aligned([head, *lines])
     rows[0].stylize("bold")
     cards = [card for node in found.nodes for card in node.cards]
+    rows += _capacity(found) if wide else ()
     return [*rows, *_below(found), *(Text(text, style="dim") for text in _legend(cards, signs))]
 
 
@@ -136,6 +148,26 @@ def _aligned(lines: Sequence[_Line]) -> list[Text]:
         row.rstrip()
         found.append(row)
     return found
+
+
+def _capacity(found: Matrix) -> Iterator[Text]:
+    """What there is, can be given and is given, by model."""
+    rows = [
+        (
+            one.model or "-",
+            str(one.physical),
+            str(one.allocatable),
+            str(one.committed),
+            str(one.largest_free),
+            f"{one.memory_used_mib / MIB_PER_GIB:.1f} of {one.memory_mib / MIB_PER_GIB:.1f} GiB",
+            f"{one.memory_free_mib / MIB_PER_GIB:.1f} GiB",
+            f"{one.memory_whole_mib / MIB_PER_GIB:.1f} GiB",
+        )
+        for one in found.total.capacity
+    ]
+    yield Text()
+    yield from table(_CAPACITY, rows, right=range(1, len(_CAPACITY)))
+    yield Text()
 
 
 def _below(found: Matrix) -> Iterator[Text]:

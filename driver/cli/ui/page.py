@@ -58,7 +58,7 @@ def page() -> str:
             element("p", "", id="total"),
             element("p", "loading", id="fresh", class_="soft"),
         ),
-        element("main", _cards(), _claims()),
+        element("main", _capacity(), _cards(), _claims()),
         element("output", _HINT, id="details", aria_live="polite", class_="screen"),
         element("noscript", element("p", "The page needs JavaScript: it is live.")),
         element("script", Markup(_SCRIPT)),
@@ -76,6 +76,34 @@ def _filter(name: str, words: str) -> Markup:
     )
 
 
+def _capacity() -> Markup:
+    names = ("model", "physical", "allocatable", "committed", "linked and free", "memory")
+    head = [element("th", name, scope="col", class_="number") for name in names[1:-1]]
+    first, last = (element("th", name, scope="col") for name in (names[0], names[-1]))
+    key = [
+        element("span", element("span", "", class_=f"key {kind}"), words)
+        for kind, words in (
+            ("used", "in use"),
+            ("rest", "free on cards in use"),
+            ("whole", "on free cards"),
+            ("shut", "closed"),
+        )
+    ]
+    table = element(
+        "table",
+        element("thead", element("tr", first, *head, last, element("th"))),
+        element("tbody", id="models"),
+        class_="capacity",
+    )
+    return element(
+        "section",
+        element("h2", "Capacity", id="capacity"),
+        element("div", table, class_="scroll"),
+        element("div", *key, class_="legend"),
+        aria_labelledby="capacity",
+    )
+
+
 def _cards() -> Markup:
     table = element("table", id="grid", class_="cards", role="grid", aria_label="Cards by node")
     return element(
@@ -90,15 +118,19 @@ def _cards() -> Markup:
 
 def _legend() -> Markup:
     parts = (
-        ("free", "·", "nothing of it is in use"),
-        ("shared", "2", "shared by 2 claims; filled as far as its memory is in use"),
-        ("whole", "■", "one claim has all of it"),
-        ("mig", "▚2", "divided (MIG), 2 instances in use"),
-        ("free closed", "\u00d7", "tainted: nothing new goes there"),
+        ("free", "·", 0, "nothing of it is in use"),
+        ("shared", "2", 60, "shared by 2 claims; filled as far as its memory is in use"),
+        ("whole", "■", 100, "one claim has all of it"),
+        ("mig", "▚2", 40, "divided (MIG), 2 instances in use"),
+        ("free closed", "\u00d7", 0, "tainted: nothing new goes there"),
     )
     items = [
-        element("span", element("span", sign, class_=f"card {kind}"), words)
-        for kind, sign, words in parts
+        element(
+            "span",
+            element("span", sign, class_=f"card {kind}", style=f"--used: {filled}%"),
+            words,
+        )
+        for kind, sign, filled, words in parts
     ]
     items.append(element("span", "a gap in a row: another NVLink group or NUMA node"))
     return element("div", joined(*items), class_="legend")
@@ -107,7 +139,8 @@ def _legend() -> Markup:
 def _claims() -> Markup:
     names = ("claim", "state", "node", "devices", "policy", "pod", "age")
     head = element("tr", *(element("th", name, scope="col") for name in names))
-    table = element("table", element("thead", head), element("tbody", id="rows"), class_="pods")
+    body = element("tbody", id="rows")
+    table = element("table", element("thead", head), body, class_="pods claims")
     return element(
         "section",
         element("h2", "Claims", id="claims"),

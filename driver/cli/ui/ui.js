@@ -23,6 +23,30 @@
   const claimId = (claim) => `claim/${claim}`;
   const link = (id, words) => make("a", { href: `#${encodeURIComponent(id)}`, "data-to": id }, words);
   const gib = (mib) => `${(mib / 1024).toFixed(1)} GiB`;
+  const short = (model) => model.replace(/^(NVIDIA|AMD) /, "");
+
+  // Capacity
+
+  const modelRow = (one) => {
+    const shut = Math.max(0, one.memoryMiB - one.memoryUsedMiB - one.memoryFreeMiB);
+    const parts = [
+      ["used", one.memoryUsedMiB, "in use"],
+      ["rest", one.memoryFreeMiB - one.memoryWholeMiB, "free on cards in use"],
+      ["whole", one.memoryWholeMiB, "on free cards"],
+      ["shut", shut, "closed"],
+    ];
+    const words = parts.filter(([, mib]) => mib > 0).map(([, mib, what]) => `${gib(mib)} ${what}`);
+    const bar = make("div", { class: "bar", role: "img", "aria-label": words.join(", "), title: words.join(", ") },
+      ...parts.map(([kind, mib]) => {
+        const part = make("span", { class: kind });
+        part.style.width = one.memoryMiB ? `${100 * mib / one.memoryMiB}%` : "0";
+        return part;
+      }));
+    const numbers = [one.physical, one.allocatable, one.committed, one.largestFree];
+    return make("tr", {}, make("th", { scope: "row" }, short(one.model) || "-"),
+      ...numbers.map((number) => make("td", { class: "number" }, String(number))),
+      make("td", {}, bar), make("td", { class: "soft" }, `${gib(one.memoryUsedMiB)} of ${gib(one.memoryMiB)} in use`));
+  };
 
   // Cards
 
@@ -66,11 +90,12 @@
         && (before.nvlinkGroup !== card.nvlinkGroup || before.numaNode !== card.numaNode);
       return make("td", { role: "gridcell", class: apart ? "gap" : null }, cell(node, card));
     });
+    const models = [...new Set(node.cards.map((card) => short(card.model)))].join(", ");
     const numbers = `${node.free}/${node.cards.length} free, ${node.largestFree} linked`
       + (node.pending ? `, ${node.pending} pending` : "") + (node.note ? `; ${node.note}` : "");
     return make("tr", { role: "row", id: nodeId(node.node) },
       make("th", { scope: "row" }, link(nodeId(node.node), node.node)),
-      make("td", { class: "numbers" }, numbers), ...cells);
+      make("td", { class: "numbers" }, models), make("td", { class: "numbers" }, numbers), ...cells);
   };
 
   // Claims
@@ -86,7 +111,7 @@
 
   const device = (claim, one) => {
     const found = one.index < 0 ? one.device : `GPU ${one.index}`;
-    const part = one.profile ? ` ${one.profile}` : one.shareID ? ` ${one.memoryMiB} MiB` : "";
+    const part = one.profile ? ` ${one.profile}` : one.shareID ? ` ${gib(one.memoryMiB)}` : "";
     const card = cardOf.get(`${claim.node}/${one.device}`) || one.device;
     return make("span", { class: "device" }, link(cardId(claim.node, card), found), part, " ");
   };
@@ -141,6 +166,7 @@
       `${total.cards} cards on ${total.nodes} nodes: ${total.free} free, ${total.inUse} in use, `
       + `${total.tainted} closed. ${total.gated + total.nominated + total.waiting} pods wait. `
       + `${Math.round(total.fragmentation)} % of the free memory is on cards in use.`;
+    byId("models").replaceChildren(...total.capacity.map(modelRow));
     findCards();
     const nodes = shown("nodes", data.nodes,
       (node) => [node.node, node.note, ...node.cards.flatMap((card) => [card.model, ...card.claims])].join(" "),
