@@ -18,6 +18,7 @@ from hack.benchmarks import (
     starting,
 )
 from hack.benchmarks.figures import Section, document, table
+from hack.benchmarks.fleet import FEWEST
 
 Options = argparse.Namespace
 
@@ -49,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     add = parser.add_argument
     add("--seed", type=int, default=1, help="another seed: other nodes and cards in use")
-    add("--nodes", type=int, nargs="+", default=[500], help="nodes of eight GPUs, sizes in turn")
+    add("--nodes", type=_size, nargs="+", default=[500], help="nodes of eight GPUs, sizes in turn")
     add(
         "--decisions",
         type=int,
@@ -59,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--pods", type=int, default=600, help="pods of each batch of schedule")
     add("--claims", type=int, default=1000, help="claims of prepare and memory")
     return parser
+
+
+def _size(text: str) -> int:
+    if (nodes := int(text)) < FEWEST:
+        raise argparse.ArgumentTypeError(f"at least {FEWEST}: two nodes of each kind")
+    return nodes
 
 
 def _commit(options: Options) -> Iterator[Section]:

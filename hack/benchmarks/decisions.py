@@ -14,7 +14,7 @@ import msgspec
 
 from driver.controller.warming import collect_seldom, warm_up
 from hack.benchmarks.figures import Figure, Section, spread
-from hack.benchmarks.fleet import Fleet
+from hack.benchmarks.fleet import FEWEST, Fleet
 from hack.benchmarks.stage import Stage
 from hack.benchmarks.workloads import WORKLOADS, Workload
 
@@ -56,7 +56,7 @@ class Timed:
 
 def measure(*, nodes: int, decisions: int, seed: int) -> Section:
     """So many decisions of every case."""
-    small = max(1, nodes // _SMALLER)
+    small = max(FEWEST, nodes // _SMALLER)
     figures: list[Figure] = []
     for workload, level in product(WORKLOADS, LEVELS):
         large, little = (ready(Fleet(size, workload), level, seed) for size in (nodes, small))

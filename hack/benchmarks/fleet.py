@@ -28,6 +28,8 @@ MACHINES = (
     ("L40S",) * 4 + ("H200",) * 4,
 )
 Machine = tuple[str, ...]
+# Of fewer nodes, some workload has no room left in a cluster that is 95 % full.
+FEWEST = 2 * len(MACHINES)
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -21,7 +21,7 @@ from driver.model.resourceslice import ResourceSlice
 from driver.wire.decode import decode
 from hack.benchmarks.decisions import ready
 from hack.benchmarks.figures import Figure, Section, spread
-from hack.benchmarks.fleet import Fleet, device_class, node
+from hack.benchmarks.fleet import FEWEST, Fleet, device_class, node
 from hack.benchmarks.known import Report
 from hack.benchmarks.stage import Stage
 from hack.benchmarks.workloads import Json
@@ -113,7 +113,7 @@ class _Changes:
 
 
 def _followed(nodes: int, changes: int, seed: int) -> Section:
-    small = max(1, nodes // _SMALLER)
+    small = max(FEWEST, nodes // _SMALLER)
     large, little = _Changes(nodes, seed), _Changes(small, seed)
     for _ in range(changes):
         large.make()

@@ -21,7 +21,7 @@ from driver.model.ids import ClaimUid, ObjectKey
 from driver.wire.decode import convert
 from driver.wire.encode import builtins
 from hack.benchmarks.figures import Figure, Section, spread
-from hack.benchmarks.fleet import Fleet
+from hack.benchmarks.fleet import FEWEST, Fleet
 from hack.benchmarks.stage import Stage
 from hack.benchmarks.workloads import NAMESPACE, WORKLOADS, Json, Workload
 
@@ -143,7 +143,7 @@ def _pod(name: str, node: str = "") -> Pod:
 
 def measure(*, nodes: int, decisions: int, seed: int) -> Iterator[Section]:
     """So many decisions of every case, and the first ones apart."""
-    small = max(1, nodes // _SMALLER)
+    small = max(FEWEST, nodes // _SMALLER)
     later: list[Figure] = []
     first: list[Figure] = []
     for case in cases():
