@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 
 from driver.model.errors import InvalidObjectError
+from driver.obs.logging import operation
 from driver.wire import decode
 from driver.wire.admission import AdmissionRequest, AdmissionReview, allowed, denied
 from driver.wire.patch import Operation
@@ -152,7 +153,8 @@ class _Endpoint:
         clock = asyncio.get_running_loop().time
         began = clock()
         deadline = began + max(timeout_of(request.query.get("timeout", "")) - MARGIN, MARGIN)
-        result, response = await self._answer(request, Call(request, deadline))
+        with operation():
+            result, response = await self._answer(request, Call(request, deadline))
         self._answered(self._path, result, clock() - began)
         return response
 

@@ -28,6 +28,7 @@ from driver.model.core import Pod
 from driver.model.errors import QuadrantError
 from driver.model.resourceclaim import ResourceClaim
 from driver.obs import tracing
+from driver.obs.logging import operation
 from driver.obs.metrics import ControllerMetrics
 
 _log = structlog.get_logger(__name__)
@@ -135,6 +136,11 @@ class Gates:
         pod = self._cluster.pods.get(uid)
         if pod is None or not gated(pod):
             return None
+        with operation() as flow:
+            return await self._place(pod, flow)
+
+    async def _place(self, pod: Pod, flow: str) -> Coroutine[None, None, None] | None:
+        uid = pod.metadata.uid
         self._planner.withdraw(uid)
         with self._metrics.plans.time():
             plan = await plan_in_steps(self._planner, pod, self._clock)
@@ -147,9 +153,23 @@ class Gates:
             return None
         self._planner.nominate(pod, plan)
         self._busy.add(uid)
-        return self._write(pod, plan)
+        return self._write(pod, plan, flow)
 
-    async def _write(self, pod: Pod, plan: Plan) -> None:
+    async def _write(self, pod: Pod, plan: Plan, flow: str) -> None:
+        with operation(flow):
+            retry = await self._let_go(pod, plan)
+        if retry is not None:
+            await self._clock.sleep(retry.next())
+        uid = pod.metadata.uid
+        self._busy.discard(uid)
+        latest = self._cluster.pods.get(uid)
+        if latest is not None:
+            self.pod_changed(latest)
+        else:
+            self.pod_gone(uid)
+
+    async def _let_go(self, pod: Pod, plan: Plan) -> Backoff | None:
+        """Nominate and lift the gate; where that failed, when to try again."""
         uid = pod.metadata.uid
         retry = None
         try:
@@ -166,14 +186,7 @@ class Gates:
             self._done(pod, plan)
         finally:
             self._slots.release()
-        if retry is not None:
-            await self._clock.sleep(retry.next())
-        self._busy.discard(uid)
-        latest = self._cluster.pods.get(uid)
-        if latest is not None:
-            self.pod_changed(latest)
-        else:
-            self.pod_gone(uid)
+        return retry
 
     def _backoff(self) -> Backoff:
         pace = self._pace

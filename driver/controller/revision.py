@@ -23,6 +23,7 @@ from driver.kube.errors import NotFound
 from driver.model.core import Pod
 from driver.model.errors import QuadrantError
 from driver.model.ids import ClaimUid
+from driver.obs.logging import operation
 
 _log = structlog.get_logger(__name__)
 
@@ -44,11 +45,15 @@ class Rhythm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Write(msgspec.Struct, frozen=True):
-    """What follows from a decision; `was` is the nomination before it, if there was one."""
+    """What follows from a decision; `was` is the nomination before it, if there was one.
+
+    `flow` is the operation of the decision, which goes on with the write.
+    """
 
     pod: Pod
     plan: Plan
     was: str = ""
+    flow: str = ""
 
 
 class Revision:
@@ -222,7 +227,8 @@ class Revision:
     async def _place(self, pod: Pod, *, was: str) -> _Write:
         """Choose the best node anew; what is to be written then."""
         self._forget(pod.metadata.uid)
-        plan = await plan_in_steps(self._planner, pod, self._clock)
+        with operation() as flow:
+            plan = await plan_in_steps(self._planner, pod, self._clock)
         if pod.metadata.uid not in self._pending:
             # It was bound or went meanwhile; a bound pod must keep its place on its node.
             return _Write(pod, Plan())
@@ -233,7 +239,7 @@ class Revision:
             plan = Plan(why=f"the scheduler has turned node {plan.node} down")
         if plan.node is not None:
             self._expect(pod, plan)
-        return _Write(pod, plan, was=was)
+        return _Write(pod, plan, was=was, flow=flow)
 
     def _expect(self, pod: Pod, plan: Plan) -> None:
         if plan.node is not None:
@@ -253,7 +259,8 @@ class Revision:
 
         async def in_turn(write: _Write) -> None:
             async with slots:
-                await self._write(write)
+                with operation(write.flow):
+                    await self._write(write)
 
         async with asyncio.TaskGroup() as tasks:
             for write in writes:

@@ -92,16 +92,19 @@ class ClaimWork(Generic[T]):
 
     async def _in_turn(self, claim: ClaimRef) -> T | str:
         async with self._limit:
-            try:
-                with operation():
-                    return await self._work(claim)
-            except QuadrantError as error:
-                log.warning("claim refused", claim=str(claim), error=str(error))
-                return str(error)
-            except Exception as error:
-                # The other claims of the call, and the next call, must not suffer for it.
-                log.exception("claim failed", claim=str(claim))
-                return f"claim {claim} failed inside the driver: {type(error).__name__}: {error}"
+            with operation():
+                return await self._answer(claim)
+
+    async def _answer(self, claim: ClaimRef) -> T | str:
+        try:
+            return await self._work(claim)
+        except QuadrantError as error:
+            log.warning("claim refused", claim=str(claim), error=str(error))
+            return str(error)
+        except Exception as error:
+            # The other claims of the call, and the next call, must not suffer for it.
+            log.exception("claim failed", claim=str(claim))
+            return f"claim {claim} failed inside the driver: {type(error).__name__}: {error}"
 
 
 Preparing = ClaimWork[tuple[AnswerDevice, ...]]

@@ -69,13 +69,14 @@ def _warnings_only(_: object, method: str, event: EventDict) -> EventDict:
 
 
 @contextmanager
-def operation(**fields: object) -> Iterator[str]:
+def operation(flow: str = "", **fields: object) -> Iterator[str]:
     """Bind an operation id, and `fields`, to every line of the block; gives the id.
 
-    Within an operation the id stays the same, so that a flow keeps one id from end to end.
+    Within an operation the id stays the same, so that a flow keeps one id from end to end. `flow`
+    is the id of a flow that goes on here though no task of its own leads here.
     """
     bound = structlog.contextvars.get_contextvars().get(_OPERATION)
-    identifier = bound if isinstance(bound, str) else secrets.token_hex(4)
+    identifier = bound if isinstance(bound, str) else flow or secrets.token_hex(4)
     with structlog.contextvars.bound_contextvars(**{_OPERATION: identifier}, **fields):
         yield identifier
 

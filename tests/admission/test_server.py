@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
 
 from driver.admission.certificates import ServingCertificate
 from driver.admission.server import (
@@ -26,6 +27,7 @@ from driver.admission.server import (
 )
 from driver.wire.admission import AdmissionRequest
 from driver.wire.patch import add
+from tests.logged import logged
 
 
 def review(**fields: Any) -> dict[str, Any]:
@@ -321,3 +323,28 @@ async def test_every_review_is_told_with_what_came_of_it(
         ("/0", "unreadable"),
     ]
     assert all(seconds > 0 for _, _, seconds in told)
+
+
+async def test_the_lines_of_a_review_have_its_operation(serve: Serve) -> None:
+    """Also those of tasks that it starts, and of a handler that fails; reviews do not share one."""
+    log = structlog.get_logger("tests")
+
+    async def handle(request: AdmissionRequest, _: Call) -> Answer:
+        log.info("begun", name=request.name)
+        await asyncio.create_task(asyncio.to_thread(log.info, "aside", name=request.name))
+        raise RuntimeError("not today")
+
+    with logged("info") as lines:
+        async with serve(handle) as caller:
+            await asyncio.gather(*(caller.ask(name=name) for name in "abc"))
+        by_name: dict[str, set[str]] = {}
+        for line in lines():
+            if line["logger"] in ("tests", "driver.admission.server"):
+                by_name.setdefault(line["name"], set()).add(line["operation"])
+        assert sorted(line["message"] for line in lines() if line.get("name") == "a") == [
+            "admission.failed",
+            "aside",
+            "begun",
+        ]
+    assert {len(found) for found in by_name.values()} == {1}
+    assert len(set().union(*by_name.values())) == 3

@@ -26,6 +26,7 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.clock import FakeClock
 from tests.kube.objects import Change, Json, Refusal
 from tests.kube.watcher import until
+from tests.logged import logged
 
 PODS = "/api/v1/pods"
 GATE = names.PLACEMENT_GATE
@@ -215,6 +216,25 @@ async def test_what_came_of_it_is_counted() -> None:
         assert counted("quadrant_rejections_total", axis="node", reason="in-use") == 1
         assert counted("quadrant_placement_wait_seconds_count") == 4
         assert (counted("quadrant_placement_decision_seconds_count") or 0) >= 4
+
+
+async def test_the_lines_of_a_placement_have_its_operation() -> None:
+    """From the decision to the write, whatever came of it; pods do not share one."""
+    with logged() as lines:
+        async with placing(three()) as world:
+            world.server.refuse(Refusal(500, "Broken"), path="/pods/p", method="PATCH", times=2)
+            for name in "pqrs":
+                world.create(name)
+            await world.ungated(*"pqrs")
+            await until(lambda: len(world.told.stories) == 4)
+        told = [line for line in lines() if line["logger"].startswith("driver.controller")]
+    assert {line["pod"] for line in told} == {f"ns/{name}" for name in "pqrs"}
+    assert {"gate not lifted", "nomination not written"} <= {line["message"] for line in told}
+    by_operation: dict[str, set[str]] = {}
+    for line in told:
+        by_operation.setdefault(line["operation"], set()).add(line["pod"])
+    assert {len(pods) for pods in by_operation.values()} == {1}
+    assert len(by_operation) > 4
 
 
 async def test_the_gates_of_others_stay() -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import json
 from typing import Any
 
@@ -5,12 +6,16 @@ import pytest
 from aiohttp import web
 
 from driver.kube import errors
+from driver.kube.informer import Informer
 from driver.kube.rest import ONCE, Preconditions, Rest, RetryPolicy
 from driver.kube.transport import Endpoint, Session
+from driver.model.core import Node
 from driver.wire.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.kube.apiserver import ApiServer, NoCredentials
 from tests.kube.clock import FakeClock
 from tests.kube.objects import Refusal
+from tests.kube.watcher import until
+from tests.logged import logged
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/default/pods"
@@ -144,9 +149,7 @@ async def test_every_try_is_told(server: ApiServer, clock: FakeClock) -> None:
 
     server.put(NODES, {"metadata": {"name": "n"}})
     async with server.session() as session:
-        rest = Rest(
-            session, clock=clock, answered=tell
-        )
+        rest = Rest(session, clock=clock, answered=tell)
         server.refuse(Refusal(503, "Later"))
         await rest.get(f"{NODES}/n")
         with pytest.raises(errors.Conflict):
@@ -290,3 +293,28 @@ async def test_refused_credentials_are_renewed_once(
                 await Rest(session).create(NODES, body(name="n"))
     finally:
         await session.close()
+
+
+async def test_no_error_and_no_log_line_has_the_token(server: ApiServer) -> None:
+    """Whatever goes wrong, at the most talkative level."""
+    said: list[str] = []
+    server.refuse(Refusal(403, "Forbidden"), times=1)
+    server.refuse(Refusal(500, "InternalError"), times=1)
+    server.refuse(Refusal(401, "Unauthorized"), times=1)
+    server.hang_up(times=1)
+    with logged() as lines:
+        session = Session(Endpoint(url=server.url), Rotating("Bearer s3cr3t"))
+        for _ in range(4):
+            with pytest.raises(errors.KubeError) as failed:
+                await Rest(session, policy=ONCE).create(NODES, body(name="n"))
+            said += [str(failed.value), repr(failed.value)]
+        watching = asyncio.create_task(
+            Informer(Rest(session, policy=ONCE), NODES, Node, on_event=lambda _: None).run()
+        )
+        server.refuse(Refusal(403, "Forbidden"), times=1)
+        await until(lambda: any(line["message"] == "watch interrupted" for line in lines()))
+        watching.cancel()
+        await session.close()
+        said += [json.dumps(line) for line in lines()]
+    assert len(said) > 8
+    assert not [text for text in said if "s3cr3t" in text]

@@ -27,6 +27,7 @@ from driver.node.simulated import SimulatedInventory
 from driver.wire.encode import builtins
 from tests.kube.apiserver import ApiServer
 from tests.kube.objects import Refusal
+from tests.logged import logged
 from tests.node.builders import NODE, UIDS, claim, ref, result
 from tests.node.kubelet import Kubelet, register
 from tests.node.test_publish import until
@@ -160,6 +161,28 @@ async def test_cards_that_the_toolkit_describes(
     ids = [list(device.cdi_device_ids) for device in answer.devices]
     assert f"nvidia.com/gpu={uuid}" in ids[0]
     assert not any(cdi_id.startswith("nvidia.com") for found in ids[1:] for cdi_id in found)
+
+
+async def test_the_lines_of_a_claim_have_its_operation(
+    server: ApiServer, settings: NodeSettings
+) -> None:
+    """From the call to the reason why it was refused; claims of one call do not share one."""
+    put(server, claim(0, result("gpu-0")))
+    put(server, claim(1, result("gpu-0")))
+    put(server, claim(2))
+    with logged() as lines:
+        async with serving(server, settings), register(Path(settings.registry_dir)) as kubelet:
+            await kubelet.prepare(ref(0))
+            await kubelet.prepare(ref(1), ref(2), ref(3))
+        found: dict[str, set[str]] = {}
+        for line in lines():
+            if "claim" in line:
+                found.setdefault(line["claim"], set()).add(line["operation"])
+        refused = [line for line in lines() if line["message"] == "claim refused"]
+    assert len(refused) == 3
+    assert {str(ref(number)) for number in (1, 2, 3)} <= set(found)
+    assert all(len(operations) == 1 for operations in found.values())
+    assert len(set().union(*found.values())) == len(found)
 
 
 async def test_every_claim_is_answered_for_itself(
