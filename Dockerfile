@@ -36,13 +36,18 @@ COPY driver driver
 RUN /tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /dist . \
  && /tools/bin/pip --python /opt/quadrant/bin/python install --quiet --no-deps --no-index \
       --no-compile /dist/*.whl \
+ && /tools/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+      --output-file /quadrant.cdx.json /opt/quadrant/bin/python \
  && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/quadrant/lib
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="quadrant" \
       org.opencontainers.image.description="A Kubernetes DRA GPU driver that scores devices" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      dev.quadrant.sbom="/usr/share/sbom/quadrant.cdx.json"
 COPY --from=build /opt/quadrant /opt/quadrant
+# Which Python packages are in it (CycloneDX); of the base's packages its own package manager tells.
+COPY --from=build /quadrant.cdx.json /usr/share/sbom/quadrant.cdx.json
 # Python asks for a home folder to look for a kubeconfig in; a pod has none.
 ENV PATH=/opt/quadrant/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/nonexistent \

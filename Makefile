@@ -51,6 +51,7 @@ schema: venv ## Generate the schema of the chart's values
 lock: ## Write the lock files from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --all-extras --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --extra nvml --extra otel -c requirements.lock pyproject.toml -o requirements-runtime.lock
+	uv pip compile --universal --generate-hashes --group image --python-version 3.11 -c requirements.lock -o requirements-build.lock
 
 .PHONY: cluster
 cluster: ## Bring a real Kubernetes up on this machine (root)
