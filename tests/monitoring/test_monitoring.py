@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 FILES = ROOT / "helm" / "quadrant" / "files"
 RULES = FILES / "rules.yaml"
 DASHBOARD = json.loads(FILE.read_text())
+VARIABLES = [one["definition"] for one in DASHBOARD["templating"]["list"] if "definition" in one]
 TRIALS = Path(__file__).parent / "alerts.yaml"
 # What other exporters tell, on clusters that have them.
 FOREIGN = re.compile(r"\bDCGM_")
@@ -112,7 +113,7 @@ def test_only_metrics_that_exist_are_asked_for(told: dict[str, Any]) -> None:
     """Dashboard and rules name nothing that no process tells."""
     asked = {
         name
-        for text in [*queries(), *(rule["expr"] for rule in rules())]
+        for text in [*queries(), *(rule["expr"] for rule in rules()), *VARIABLES]
         for name in NAME.findall(text)
     }
     known = {
