@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tarfile
+import tomllib
 from pathlib import Path
 from typing import IO
 
@@ -51,11 +52,8 @@ def test_the_list_is_the_same_at_each_build(archive: Path) -> None:
 
 def test_the_image_is_built_by_what_builds_the_package() -> None:
     """The lock file of the build has the build backend that pyproject.toml names."""
-    wanted = re.search(
-        r'^requires = \["(.*)"\]', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
-    )
-    assert wanted is not None
-    backend = Requirement(wanted[1])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (backend,) = map(Requirement, project["build-system"]["requires"])
     assert locked("requirements-build.lock")[backend.name] in backend.specifier
 
 
