@@ -37,7 +37,9 @@ def options(template: str) -> dict[str, str]:
                 around.pop()
             continue
         inner = _first(line) or next((one for one in reversed(around) if one), "")
-        found[f"--{option[1]}"] = inner or f"always {line.strip().partition('=')[2]}"
+        name, given = f"--{option[1]}", line.strip().partition("=")[2]
+        before = f"{found[name]}, " if name in found else "always "
+        found[name] = inner or f"{before}{given}"
     return found
 
 

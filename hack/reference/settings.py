@@ -2,8 +2,9 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
+from typing import Annotated, Literal, cast, get_args, get_origin
 
 import msgspec
 import typer.core
@@ -165,19 +166,25 @@ def _above(lines: list[str], number: int) -> str:
     while lines[number - 1].strip().startswith("#"):
         number -= 1
         found.insert(0, lines[number].strip().removeprefix("#").strip())
-    return " ".join(found)
+    return re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda match: code(_camel(match[1])), " ".join(found))
 
 
 def _kind(kind: object, *, required: bool) -> str:
-    text = str(kind)
-    must = ", must be given" if required else ""
-    if "Literal" in text:
-        return " or ".join(code(one) for one in getattr(kind, "__args__", ())) + must
-    for name, word in (("tuple[int", "numbers"), ("tuple[str", "texts"), ("bool", "yes or no"),
-                       ("int", "number"), ("str", "text")):  # fmt: skip
-        if name in text:
-            return word + must
-    return "names" + must
+    return _word(kind) + (", must be given" if required else "")
+
+
+def _word(kind: object) -> str:
+    """A type in words, with the bounds that it sets."""
+    inner = get_args(kind)
+    if get_origin(kind) is tuple:
+        return f"{_word(inner[0]).partition(' ')[0]}s"
+    if get_origin(kind) is Literal:
+        return " or ".join(map(code, inner))
+    if get_origin(kind) is Annotated:
+        bounds = next(one for one in inner if isinstance(one, msgspec.Meta))
+        return f"number from {bounds.ge}" + (f" to {bounds.le}" if bounds.le is not None else "")
+    words = {bool: "yes or no", int: "number", str: "text"}
+    return words.get(cast("type", kind), "text" if str in inner else "names")
 
 
 def _shown(value: object) -> str:
