@@ -126,10 +126,18 @@ class PodWebhook(_Values, frozen=True):
     namespace_selector: Selector = Selector()
 
 
+class Issuer(_Values, frozen=True):
+    """Of cert-manager."""
+
+    name: Name = ""
+    kind: Literal["Issuer", "ClusterIssuer"] = "ClusterIssuer"
+
+
 class Certificates(_Values, frozen=True):
     """What the webhooks serve with."""
 
     secret_name: Name = ""
+    issuer: Issuer = Issuer()
     ca_bundle: Annotated[str, Meta(pattern="^[A-Za-z0-9+/=]*$")] = ""
     annotations: Labels = {}
 

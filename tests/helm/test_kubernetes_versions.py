@@ -14,8 +14,8 @@ from tests.helm.chart import Chart, Object
 pytestmark = pytest.mark.cluster
 
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
-# Of the Prometheus Operator; Kubernetes has no schema for them.
-OTHERS = {"PodMonitor", "PrometheusRule"}
+# Of the Prometheus Operator and of cert-manager; Kubernetes has no schema for them.
+OTHERS = {"PodMonitor", "PrometheusRule", "Certificate"}
 
 _PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 _ON_DEMAND = {"create": True, "labels": {"team": "gpus"}}
@@ -37,6 +37,7 @@ VALUES: dict[str, Object] = {
     "certificates of others": {
         "certificates": {"secretName": "mine", "caBundle": "Y2E=", "annotations": {"a": "b"}}
     },
+    "cert-manager": {"certificates": {"secretName": "mine", "issuer": {"name": "ca"}}},
     "ways of sharing": {
         "node": {
             "timeSlicing": True,

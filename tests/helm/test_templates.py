@@ -15,12 +15,11 @@ from driver.admission.configuration import (
 )
 from driver.cli import control, node, processes
 from driver.controller.leaderlabel import BORNE
-from driver.controller.settings import ControllerSettings
 from driver.model.names import DRIVER, LEADER_LABEL
 from driver.model.resourceslice import DeviceAttribute
 from driver.node.rules import reading as rules
 from driver.node.settings import NodeSettings
-from tests.helm.chart import NAMESPACE, ROOT, Chart, Object, container, find, options
+from tests.helm.chart import ROOT, Chart, Object, container, find, options
 
 pytestmark = pytest.mark.cluster
 
@@ -114,39 +113,6 @@ def test_services_lead_to_the_right_pods(chart: Chart) -> None:
     for name in selectors:
         (port,) = find(objects, "Service", name)["spec"]["ports"]
         assert (port["port"], ports[port["targetPort"]]) == (443, int(listening))
-
-
-def test_certificates_are_for_the_services_that_are_called(chart: Chart) -> None:
-    """The names in the certificate are the names that the API server expects."""
-    objects = chart.render()
-    given = options(find(objects, "Deployment", "quadrant-controller"))["webhook-address"]
-    settings = ControllerSettings(namespace=NAMESPACE, webhook_addresses=tuple(given))
-    called = {
-        f"{service['name']}.{service['namespace']}.svc"
-        for item in objects
-        if item["kind"].endswith("WebhookConfiguration")
-        for service in [item["webhooks"][0]["clientConfig"]["service"]]
-    }
-    assert set(settings.webhook_hosts()) == called
-
-
-def test_certificates_of_others(chart: Chart) -> None:
-    """With a Secret of the user's own, the controller gets its files, and no right to make any."""
-    values = {"certificates": {"secretName": "mine", "caBundle": "Y2E="}}
-    objects = chart.render(values)
-    deployment = find(objects, "Deployment", "quadrant-controller")
-    (folder,) = options(deployment)["certificates"]
-    mounts = {one["mountPath"]: one["name"] for one in container(deployment)["volumeMounts"]}
-    volumes = {one["name"]: one for one in deployment["spec"]["template"]["spec"]["volumes"]}
-    assert volumes[mounts[folder]]["secret"]["secretName"] == "mine"
-    configuration = find(objects, "MutatingWebhookConfiguration", COMMIT_CONFIGURATION)
-    assert configuration["webhooks"][0]["clientConfig"]["caBundle"] == "Y2E="
-    kinds = {item["kind"] for item in objects}
-    assert "Secret" not in kinds
-    rules = [rule for item in objects for rule in item.get("rules", [])]
-    named = {resource for rule in rules for resource in rule["resources"]}
-    webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
-    assert not {"secrets", *webhooks} & named
 
 
 def test_the_controller_knows_its_options(chart: Chart) -> None:

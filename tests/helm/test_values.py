@@ -122,6 +122,7 @@ def _controller(**settings: object) -> Object:
         (_controller(resources={"vram": "a.b/vram"}), "'vram' not allowed"),
         ({"podWebhook": {"namespaceSelector": {"labels": {}}}}, "'labels' not allowed"),
         ({"metrics": {"from": [{}]}}, "/metrics/from/0"),
+        ({"certificates": {"issuer": {"kind": "Vault"}}}, "/certificates/issuer/kind"),
     ],
 )
 def test_helm_refuses(chart: Chart, values: Object, says: str) -> None:
