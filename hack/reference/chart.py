@@ -54,6 +54,24 @@ def _first(text: str) -> str:
     return match[1] if match else ""
 
 
+def refusals() -> list[str]:
+    """The sentences with which an install or an upgrade is refused."""
+    text = "".join(path.read_text("utf-8") for path in sorted((CHART / "templates").iterdir()))
+    found = re.findall(r'fail (?:\(printf )?"(.*?)"[ )}]', text)
+    return [re.sub(r"%[sd]", "…", one) for one in found]
+
+
+def policies() -> list[str]:
+    """The sentences of the admission policies, which the API server says."""
+    text = (CHART / "templates" / "admission-policies.yaml").read_text("utf-8")
+    fixed = re.findall(r"message: (.*)", text)
+    composed = [
+        re.sub(r'"\s*\+ .*? \+\s*"', "…", one).strip('"')
+        for one in re.findall(r"messageExpression: '(.*)'", text)
+    ]
+    return sorted(re.sub(r"{{.*?}}", "…", one) for one in (*fixed, *composed))
+
+
 def values() -> Iterator[Value]:
     """All values that have a default of their own, in order, with the comment above them."""
     path: list[str] = []

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from driver.controller.commit import Cause
+from hack.reference import chart
 from hack.reference.markdown import code, linked, page, prose, table
 from hack.reference.messages import ErrorClass, classes
 
@@ -169,6 +170,19 @@ def _lines() -> Iterator[str]:
     yield ""
     for section in SECTIONS:
         yield from _section(section, known)
+    yield from _chart()
+
+
+def _chart() -> Iterator[str]:
+    yield "## The chart"
+    yield ""
+    yield "`helm install` and `helm upgrade` refuse values that do not exist or fit, and say:"
+    yield ""
+    yield from (f"- {code(text)}" for text in chart.refusals())
+    yield ""
+    yield "Its admission policies refuse writes of our own accounts; the process' log has the 403:"
+    yield ""
+    yield from (f"- {code(text)}" for text in chart.policies())
 
 
 def _section(section: Section, known: Mapping[str, ErrorClass]) -> Iterator[str]:

@@ -5,7 +5,8 @@ What differs from case to case is shown as an ellipsis.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -27,28 +28,26 @@ class ErrorClass(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[str, ...]
 
 
-def classes() -> list[ErrorClass]:
+@cache
+def classes() -> tuple[ErrorClass, ...]:
     """All classes of errors that are raised on purpose, by package and name."""
     trees = {path: ast.parse(path.read_text("utf-8")) for path in _sources()}
     found = {node.name: (path, node) for path, tree in trees.items() for node in _classes(tree)}
     ours = _descendants({name: node for name, (_, node) in found.items()})
     said: dict[str, list[str]] = {name: [] for name in ours}
     for tree in trees.values():
-        for name, message in _made(tree):
-            if name in ours:
-                said[name].append(message)
-    return sorted(
-        (
-            ErrorClass(
-                name=name,
-                package=found[name][0].relative_to(_DRIVER).parts[0],
-                about=" ".join((ast.get_docstring(found[name][1]) or "").split("\n\n")[0].split()),
-                messages=tuple(sorted(dict.fromkeys(said[name]))),
-            )
-            for name in ours
-        ),
-        key=lambda one: (one.package, one.name),
+        for name, message in _made(tree, ours):
+            said[name].append(message)
+    made = (
+        ErrorClass(
+            name=name,
+            package=found[name][0].relative_to(_DRIVER).parts[0],
+            about=" ".join((ast.get_docstring(found[name][1]) or "").split("\n\n")[0].split()),
+            messages=tuple(sorted(dict.fromkeys(said[name]))),
+        )
+        for name in ours
     )
+    return tuple(sorted(made, key=lambda one: (one.package, one.name)))
 
 
 def _sources() -> Iterator[Path]:
@@ -74,15 +73,14 @@ def _descendants(found: dict[str, ast.ClassDef]) -> frozenset[str]:
     return frozenset(ours)
 
 
-def _made(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _made(tree: ast.Module, ours: Container[str]) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             continue
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        for argument in node.args[-1:]:
-            message = pattern(argument)
+        if node.func.id in ours and node.args:
+            message = pattern(node.args[-1])
             if len(_WORD.findall(message)) >= _FEWEST_WORDS:
-                yield name, message
+                yield node.func.id, message
 
 
 def pattern(node: ast.expr) -> str:
