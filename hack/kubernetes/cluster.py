@@ -158,7 +158,7 @@ def _plan(
         host=wires.host if wires else None,
         group=group,
     )
-    controlplane.write_kubeconfigs(plane)
+    controlplane.write_files(plane)
     return plane
 
 

@@ -75,6 +75,11 @@ class Layout:
         return self.root / "logs"
 
     @property
+    def audit_log(self) -> Path:
+        """The requests of the service accounts that people install, one JSON object a line."""
+        return self.logs / "audit.log"
+
+    @property
     def etcd(self) -> Path:
         """The data of etcd."""
         return self.root / "etcd"

@@ -18,6 +18,7 @@ from .errors import ClusterError
 from .layout import NAME, RESERVED, Layout
 from .network import Network, inside
 from .process import Identity
+from .snapshots import snapshotter
 from .state import Component, Node, log_of
 
 _GPUS = re.compile(r"[1-9][0-9]*x[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -205,9 +206,8 @@ def kubelet_config(*, cluster: str, node: Node, authority: str) -> str:
 def _containerd_config(node: Node, *, root: Path, image: str, bins: str) -> str:
     """The configuration of containerd.
 
-    The native snapshotter copies instead of overlaying: it works on any file system, and the test
-    image is one small file. OOM scores are kept at what root may set without CAP_SYS_RESOURCE,
-    which sandboxes and CI machines often withhold.
+    OOM scores are kept at what root may set without CAP_SYS_RESOURCE, which sandboxes and CI
+    machines often withhold.
     """
     return f"""\
 version = 3
@@ -218,7 +218,7 @@ state = "/run/containerd"
   address = "{node.containerd_socket}"
 
 [plugins.'io.containerd.cri.v1.images']
-  snapshotter = "native"
+  snapshotter = "{snapshotter(root)}"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
     sandbox = "{image}"
 
