@@ -114,8 +114,10 @@ class AdmissionServer:
         port: int = 0,
     ) -> None:
         app = web.Application(client_max_size=MAX_BODY)
+        self._parting = False
         for path, route in routes.items():
-            app.router.add_post(path, _Endpoint(path, route, answered).serve)
+            endpoint = _Endpoint(path, route, answered, is_last=lambda: self._parting)
+            app.router.add_post(path, endpoint.serve)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -138,6 +140,10 @@ class AdmissionServer:
         site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._context)
         await site.start()
 
+    def part(self) -> None:
+        """Answer on, and end each connection with its answer: the next review may go elsewhere."""
+        self._parting = True
+
     async def stop(self) -> None:
         """Stop listening, let running calls end for some seconds, close all connections."""
         await self._runner.cleanup()
@@ -146,8 +152,12 @@ class AdmissionServer:
 class _Endpoint:
     """One path: from the bytes of a review to the bytes of its answer."""
 
-    def __init__(self, path: str, route: Route, answered: Answered) -> None:
+    def __init__(
+        self, path: str, route: Route, answered: Answered, *, is_last: Callable[[], bool]
+    ) -> None:
+        """`is_last`: whether an answer is to end its connection."""
         self._path, self._route, self._answered = path, route, answered
+        self._is_last = is_last
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         clock = asyncio.get_running_loop().time
@@ -168,8 +178,10 @@ class _Endpoint:
             text = "the review did not arrive in time\n"
             return "unreadable", web.Response(status=408, text=text)
         answer = await self._decide(review.request, call)
-        sent = await _send(request, call, self._response(review.request, answer))
-        return _result(answer), sent
+        response = self._response(review.request, answer)
+        if self._is_last():
+            response.force_close()
+        return _result(answer), await _send(request, call, response)
 
     async def _decide(self, request: AdmissionRequest, call: Call) -> Answer | None:
         """The handler's answer; None when it has none to give."""

@@ -67,6 +67,9 @@ LEASE = "quadrant-controller"
 SECRET = "quadrant-webhooks"  # noqa: S105 # its name, not its content
 # A webhook configuration that is created after us must learn soon whom to trust.
 CERTIFICATES_EVERY_S = 60.0
+# So long a Service may still lead to a pod that is about to end. A review that finds nobody there
+# is lost: a pod that was not looked at gets no card.
+FORGOTTEN_WITHIN_S = 5.0
 
 
 async def run(settings: ControllerSettings) -> None:
@@ -138,7 +141,7 @@ class Controller:
         given = Path(settings.certificates) if settings.certificates else folder
         self._serving = ServingCertificate(given / CERTIFICATE_FILE, given / KEY_FILE)
         self._server = self._admission()
-        self._is_serving = False
+        self._not_serving: str | None = "not served yet"
 
     async def run(self) -> None:
         """Watch, serve, stand for election; until a signal, or until a part fails."""
@@ -159,13 +162,15 @@ class Controller:
                         keep_counting(self._census),
                         self._serving.follow(),
                         self._renew_certificates(),
-                        self._election.run(),
                     )
                 ]
+                election = group.create_task(self._election.run())
                 if self._label is not None:
                     parts.append(group.create_task(self._label.run()))
                 await stop.wait()
-                await self._stop(parts)
+                await self._stop(election)
+                for part in reversed(parts):
+                    part.cancel()
         finally:
             await health_server.cleanup()
 
@@ -175,17 +180,22 @@ class Controller:
         await self._ensure_certificates()
         self._serving.load()
         await self._server.start()
-        self._is_serving = True
+        self._not_serving = None
         _log.info("serving", addresses=self._settings.webhook_addresses, port=self._server.port)
 
-    async def _stop(self, parts: list[asyncio.Task[None]]) -> None:
-        """No new answers; those under way are finished; only then the lease is given back."""
+    async def _stop(self, election: asyncio.Task[None]) -> None:
+        """Let another lead at once; answer until nobody asks any more."""
+        self._not_serving = "shutting down"
+        # From here on no commit is let through, so that nothing of ours lands in the next term.
         self._term.end()
         if self._label is not None:
             await self._label.leave()
+        election.cancel()
+        await asyncio.wait([election])
+        if self._settings.pod_name:
+            self._server.part()
+            await asyncio.sleep(FORGOTTEN_WITHIN_S)
         await self._server.stop()
-        for part in reversed(parts):
-            part.cancel()
 
     def _state(self) -> StateCollector:
         return StateCollector(
@@ -305,7 +315,7 @@ class Controller:
         app = web.Application()
         ready: dict[str, Callable[[], str | None]] = {
             "watches": lambda: None if self._watches.has_synced else "not all kinds are listed yet",
-            "webhooks": lambda: None if self._is_serving else "not served yet",
+            "webhooks": lambda: self._not_serving,
         }
         app.add_routes(health.routes(live={}, ready=ready))
         app.add_routes([scrape.route(self._metrics.registry)])

@@ -264,6 +264,24 @@ async def test_many_at_once(serve: Serve) -> None:
     assert all(answer["allowed"] for answer in answers)
 
 
+async def test_parting(serving: ServingCertificate, trusting: Callable[[], ssl.SSLContext]) -> None:
+    """Reviews are answered, on new connections too, and each answer is the last on its own."""
+    routes = {"/pods": Route(handler=always(Allowed()), fails_closed=False)}
+    server = AdmissionServer(routes, serving.context)
+    await server.start()
+    connector = aiohttp.TCPConnector(ssl=trusting())
+    async with aiohttp.ClientSession(connector=connector) as session:
+        kept = []
+        for _ in range(3):
+            url = f"https://127.0.0.1:{server.port}/pods"
+            async with session.post(url, json=review()) as response:
+                assert (await response.json())["response"]["allowed"]
+                kept.append(response.headers.get("Connection") != "close")
+            server.part()
+    await server.stop()
+    assert kept == [True, False, False]
+
+
 async def test_taken_address(serving: ServingCertificate) -> None:
     """Two servers on one port are an error at the start."""
     first = AdmissionServer({}, serving.context)
