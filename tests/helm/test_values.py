@@ -120,6 +120,7 @@ def _controller(**settings: object) -> Object:
         (_controller(defaults={"Node": "spread"}), "'Node' not allowed"),
         (_controller(resources={"memory": "vram"}), "/controller/settings/resources/memory"),
         (_controller(resources={"vram": "a.b/vram"}), "'vram' not allowed"),
+        (_controller(resources={"memory": "nvidia.com/gpu"}), "must be different names"),
         ({"podWebhook": {"namespaceSelector": {"labels": {}}}}, "'labels' not allowed"),
         ({"metrics": {"from": [{}]}}, "/metrics/from/0"),
         ({"certificates": {"issuer": {"kind": "Vault"}}}, "/certificates/issuer/kind"),
