@@ -6,7 +6,7 @@ from importlib import metadata
 import typer
 
 from driver.cli.asking import Access, ask
-from driver.cli.checkup import control, devices, rights
+from driver.cli.checkup import annotations, control, devices, rights
 from driver.cli.checkup.evidence import gather
 from driver.cli.checkup.finding import Checkup, checkup
 from driver.cli.render import checkup as table
@@ -33,6 +33,7 @@ def doctor(access: Access, *, driver: str, output: str) -> None:
             [
                 *control.check(evidence, datetime.now(UTC), _own_version()),
                 *devices.check(evidence),
+                *annotations.check(evidence),
                 *await rights.check(rest, evidence.namespace, driver),
             ]
         )

@@ -25,11 +25,11 @@ class UnknownAnnotationError(QuadrantError):
 
 def check(pod: Pod, claims: Iterable[ResourceClaim]) -> None:
     """Raise `UnknownAnnotationError` for one on a pod that is created, or on one of its claims."""
-    complaints = list(_of(pod.metadata, On.POD, f"pod {_name(pod.metadata)}"))
+    found = list(complaints(pod.metadata, On.POD, f"pod {_name(pod.metadata)}"))
     for claim in claims:
-        complaints += _of(claim.metadata, On.CLAIM, f"claim {_name(claim.metadata)}")
-    if complaints:
-        raise UnknownAnnotationError("; ".join(complaints))
+        found += complaints(claim.metadata, On.CLAIM, f"claim {_name(claim.metadata)}")
+    if found:
+        raise UnknownAnnotationError("; ".join(found))
 
 
 def around(
@@ -40,14 +40,15 @@ def around(
     """A sentence for each on what a pod rests on: the pod's author cannot mend these."""
     for template in templates:
         what = f"template {template.metadata.name} (its claims have those of spec.metadata)"
-        yield from _of(template.metadata, On.TEMPLATE, what)
+        yield from complaints(template.metadata, On.TEMPLATE, what)
     for device_class in {one.metadata.name: one for one in classes}.values():
         what = f"DeviceClass {device_class.metadata.name} (its policies are in spec.config)"
-        yield from _of(device_class.metadata, On.CLASS, what)
-    yield from _of(namespace, On.NAMESPACE, f"namespace {namespace.name}")
+        yield from complaints(device_class.metadata, On.CLASS, what)
+    yield from complaints(namespace, On.NAMESPACE, f"namespace {namespace.name}")
 
 
-def _of(metadata: ObjectMeta, kind: On, what: str) -> Iterator[str]:
+def complaints(metadata: ObjectMeta, kind: On, what: str) -> Iterator[str]:
+    """A sentence for each annotation of an object of this kind; `what` is the object in words."""
     for name in sorted(metadata.annotations):
         if _is_ours(name) and name not in _UNDERSTOOD[kind]:
             yield f"annotation {name} of {what} {_complaint(name, kind)}"

@@ -213,6 +213,13 @@ SLICE_OF_NOWHERE = {
         "pool": {"name": "gone", "generation": 1, "resourceSliceCount": 1},
     },
 }  # fmt: skip
+
+
+def annotated(name: str, key: str) -> Json:
+    """An object with an annotation of our domain."""
+    return {"metadata": {"name": name, "annotations": {f"{names.DOMAIN}/{key}": "gpu-1"}}}
+
+
 BAD_CLASS = {
     "metadata": {"name": CLASS},
     "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}' &&"}}]},
@@ -258,6 +265,10 @@ BAD_CLASS = {
         (_remove(POLICIES, "quadrant-node-slices"), "admission policy", "warn",
          "no ValidatingAdmissionPolicy quadrant-node-slices"),
         (_late_pod, "gated pods", "fail", "the first is ns/late"),
+        (_put(NODES, annotated("a", "cordonned")), "annotations", "warn",
+         "quadrant.dev/cordonned of Node a is not known; did you mean quadrant.dev/cordoned?"),
+        (_put("/api/v1/namespaces", annotated("team", "gpu-polcy")), "annotations", "warn",
+         "quadrant.dev/gpu-polcy of Namespace team is not known"),
         (_no_right("leases"), "rights of quadrant-controller", "fail",
          "get, patch, create leases.coordination.k8s.io"),
         (_no_right("resourceslices"), "rights of quadrant-node", "fail", "it may not"),
@@ -287,7 +298,8 @@ async def test_a_cluster_without_quadrant(live: LiveCluster) -> None:
 async def test_who_may_little_sees_what_is_not_looked_at(live: LiveCluster) -> None:
     """A missing right hides its own line only, and is named."""
     install(live)
-    for path in ("mutatingwebhookconfigurations", "leases", "serviceaccounts", "endpointslices"):
+    hidden = ("mutatingwebhookconfigurations", "leases", "serviceaccounts", "endpointslices")
+    for path in (*hidden, "namespaces"):
         live.forbid(path)
     answer_reviews(live, lambda spec: spec["resourceAttributes"]["verb"] != "list")
     found = await findings(live)
@@ -295,6 +307,7 @@ async def test_who_may_little_sees_what_is_not_looked_at(live: LiveCluster) -> N
     assert found["webhooks"][0] == "skip"
     assert found["rights of quadrant-node"][0] == "skip"
     assert found["lease"][1] == "you may not list leases"
+    assert found["annotations"][:2] == ("skip", "you may not list namespaces")
     assert found["slices"][0] == "ok"
     assert found["your rights"][0] == "warn"
     assert "list resourceslices.resource.k8s.io" in found["your rights"][1]

@@ -76,6 +76,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     slices: Seen[ResourceSlice]
     nodes: Seen[Node]
     classes: Seen[DeviceClass]
+    namespaces: Seen[Named]
     pods: Seen[Pod]
     webhooks: Seen[WebhookConfiguration]
     policies: Seen[Named]
@@ -97,10 +98,11 @@ async def gather(rest: Rest, *, driver: str, namespace: str | None) -> Evidence:
     home = namespace or _home(webhooks, leases)
     apps = f"/apis/apps/v1/namespaces/{home}"
     parts = "app.kubernetes.io/component"
-    slices, nodes, classes, pods, policies = await asyncio.gather(
+    slices, nodes, classes, namespaces, pods, policies = await asyncio.gather(
         reader.all(SLICES, ResourceSlice),
         reader.all("/api/v1/nodes", Node),
         reader.all(CLASSES, DeviceClass),
+        reader.all("/api/v1/namespaces", Named),
         reader.all("/api/v1/pods", Pod, label=names.POD_LABEL),
         reader.some(_POLICIES, Named, POLICIES),
     )
@@ -118,6 +120,7 @@ async def gather(rest: Rest, *, driver: str, namespace: str | None) -> Evidence:
         slices=slices,
         nodes=nodes,
         classes=classes,
+        namespaces=namespaces,
         pods=pods,
         webhooks=webhooks,
         policies=policies,

@@ -74,7 +74,7 @@ class EndpointSlice(ApiStruct, frozen=True, kw_only=True):
 
 
 class Named(ApiStruct, frozen=True, kw_only=True):
-    """Anything of which only the name counts."""
+    """Anything of which only the name, or the annotations, count."""
 
     metadata: ObjectMeta
 
