@@ -4,16 +4,14 @@ import json
 from pathlib import Path, PurePosixPath
 
 import pytest
-import typer
 import yaml
-from typer.core import TyperCommand
 
 from driver.admission.configuration import (
     COMMIT_CONFIGURATION,
     CONFIGS_CONFIGURATION,
     PODS_CONFIGURATION,
 )
-from driver.cli import control, node, processes
+from driver.cli import control
 from driver.controller.leaderlabel import BORNE
 from driver.model.names import DRIVER, LEADER_LABEL
 from driver.model.resourceslice import DeviceAttribute
@@ -113,33 +111,6 @@ def test_services_lead_to_the_right_pods(chart: Chart) -> None:
     for name in selectors:
         (port,) = find(objects, "Service", name)["spec"]["ports"]
         assert (port["port"], ports[port["targetPort"]]) == (443, int(listening))
-
-
-def test_the_controller_knows_its_options(chart: Chart) -> None:
-    """Every option that the chart gives, and every variable, is one of the command's."""
-    workload = find(chart.render(), "Deployment", "quadrant-controller")
-    assert container(workload)["args"][0] == "controller"
-    known = typer.main.get_command(processes.app)
-    assert isinstance(known, TyperCommand)
-    names = {name for option in known.params for name in (*option.opts, *option.secondary_opts)}
-    assert {f"--{name}" for name in options(workload)} <= names
-    variables = {option.envvar for option in known.params if option.envvar}
-    assert {one["name"] for one in container(workload)["env"]} - {"POD_IP"} <= variables
-
-
-def test_the_plugin_knows_its_options(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command reads what the chart gives, variables included, and takes it for good."""
-    workload = find(
-        chart.render(SHARING | {"metrics": {"node": True}}), "DaemonSet", "quadrant-node"
-    )
-    command, *arguments = container(workload)["args"]
-    assert command == "node"
-    for one in container(workload)["env"]:
-        monkeypatch.setenv(one["name"], one.get("value", f"the-{one['name']}"))
-    told, _ = node.read([one.replace("$(POD_IP)", "10.0.0.1") for one in arguments])
-    assert (told.node_name, told.pod_uid) == ("the-NODE_NAME", "the-POD_UID")
-    assert (told.mig, told.hami_core_dir) == ("dynamic", "/usr/local/vgpu")
-    assert told.mps_dir == f"/run/{DRIVER}/mps"
 
 
 def test_the_plugin_sees_the_kubelets_paths(chart: Chart) -> None:
