@@ -142,7 +142,7 @@ def _lacks_resources(wanted: Demands, node: Node, others: tuple[Footprint, ...])
             continue
         left = has - sum(other.resources.get(resource, 0) for other in others)
         if 0 < amount > left:
-            return _too_little(resource, missing=amount - left, node=node)
+            return _too_little(resource, amount, left, node)
     return None
 
 
@@ -154,7 +154,7 @@ def _device_plugin(resource: str, node: Node) -> Unfit:
     )
 
 
-def _too_little(resource: str, *, missing: int, node: Node) -> Unfit:
+def _too_little(resource: str, amount: int, left: int, node: Node) -> Unfit:
     name = node.metadata.name
     if resource == PODS:
         return Unfit(
@@ -163,12 +163,11 @@ def _too_little(resource: str, *, missing: int, node: Node) -> Unfit:
     has = node.status.allocatable.get(resource)
     if has is None:
         return Unfit(_RESOURCES, f"the node has no {resource}", f"add a node that has {resource}")
-    amount = Quantity(missing, has.format)
-    return Unfit(
-        _RESOURCES,
-        f"too little {resource} is left",
-        f"free {amount} of {resource} on node {name}",
-    )
+    reason = f"too little {resource} is left"
+    if amount > has.nano:
+        return Unfit(_RESOURCES, reason, f"add a node that has more {resource}")
+    missing = Quantity(amount - left, has.format)
+    return Unfit(_RESOURCES, reason, f"free {missing} of {resource} on node {name}")
 
 
 def _ports_taken(wanted: Demands, node: Node, others: tuple[Footprint, ...]) -> Unfit | None:

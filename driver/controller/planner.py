@@ -232,7 +232,8 @@ def ending_pods(node: str) -> str:
 
 
 def _remedy(verdicts: Verdicts, names: Sequence[str]) -> tuple[str, str]:
-    """An example, with what would help if only that is in the way."""
+    """An example, with what would help: one thing on some node, or else two on the same one."""
+    two = names[0], ""
     for name in names[:_TRIED_REMEDIES]:
         misfit = verdicts.of(name)
         if not isinstance(misfit, Misfit):
@@ -241,4 +242,7 @@ def _remedy(verdicts: Verdicts, names: Sequence[str]) -> tuple[str, str]:
             return name, ending_pods(name)
         if misfit.remedy and verdicts.devices_fit(name):
             return name, misfit.remedy
-    return names[0], ""
+        on_the_node = f"node {name}" in misfit.remedy
+        if on_the_node and not two[1] and verdicts.fits_when_empty(name):
+            two = name, f"{misfit.remedy}, and {ending_pods(name)}"
+    return two

@@ -249,6 +249,25 @@ def test_nodes_that_cannot_run_the_pod_are_out() -> None:
     assert "uncordon node b" in nowhere_told(plan)
 
 
+def test_where_two_things_are_in_the_way_both_are_said() -> None:
+    """Too little CPU on a node whose device is held: neither alone would help."""
+    at = cluster(a=[gpu(0)])
+    at.put_node(node("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}))
+    add_claim(at, "held", request())
+    schedule(at, "held", "a", version=20)
+    add_claim(at, "c1", request())
+
+    def wants(cpu: int) -> list[Json]:
+        return [{"name": "main", "resources": {"requests": {"cpu": str(cpu)}}}]
+
+    at.put_pod(pod("runs", containers=wants(3), gated=False, nodeName="a"))
+    (rejected,) = Planner(at).plan(pod("p", "c1", containers=wants(3))).rejections
+    assert rejected.remedy == "free 2 of cpu on node a, and end pods on node a that have devices"
+    (rejected,) = Planner(at).plan(pod("q", "c1", containers=wants(5))).rejections
+    # Freeing cannot help on this node.
+    assert rejected.remedy == ""
+
+
 def test_where_only_use_is_in_the_way_that_is_said() -> None:
     """A node that could hold the claim when empty is named; one that never could is not."""
     at = cluster(a=[gpu(0, mebi=1000)], b=[gpu(0, mebi=100)])
