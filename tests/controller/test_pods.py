@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver.controller.pods import Patch, Referenced, Refused, ReviewContext, referenced, review_pod
+from driver.controller.translate import ResourceNames
 from driver.model import names
 from driver.model.allocation import Features
 from driver.model.api import ObjectMeta
@@ -229,6 +230,19 @@ def test_translated_pod() -> None:
     assert verdict.template.spec.metadata.annotations == {names.GPU_POLICY: "binpack"}
     assert verdict.template.metadata.namespace == "team"
     assert verdict.warnings == ()
+
+
+def test_resources_of_other_names() -> None:
+    """Where the cluster has its own names for them, HAMi's are somebody else's."""
+    given = context(resources=ResourceNames(count="example.com/card", memory="example.com/vram"))
+    asked = {"example.com/card": "1", "example.com/vram": "7500"}
+    stored, verdict = patched(pod(container(limits={**asked, GPU: "1"})), given)
+    assert stored["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+    assert verdict.template is not None
+    (request,) = verdict.template.spec.spec.devices.requests
+    assert request.exactly is not None
+    assert request.exactly.capacity is not None
+    assert set(request.exactly.capacity.requests) == {"memory", "cores"}
 
 
 def test_replicas_share_a_template() -> None:
