@@ -3,6 +3,9 @@
 The scheduler's book of used devices is a set without counts. Such a device would make pods fail on
 its node for ever without becoming unschedulable, so it gets a taint until it is released: pods then
 say Unschedulable, and an autoscaler sees them. The holder is not disturbed (NoSchedule).
+
+A rule without effect on a free device tells the scheduler that there is something to look at (see
+`driver.controller.sleepers`): for it, any change of a device's taints is an event.
 """
 
 import hashlib
@@ -20,6 +23,9 @@ from driver.model.ids import DeviceId
 from driver.wire.encode import encode
 
 _log = structlog.get_logger(__name__)
+
+_WAKE = "quadrant-wake"
+_NONE = "None"
 
 
 class HeldDevices:
@@ -49,6 +55,16 @@ class HeldDevices:
         """These devices are believed free though they are held; returns at once."""
         self._wanted.update(devices)
 
+    async def wake(self, device: DeviceId) -> None:
+        """Have the scheduler try the pods again that wait for devices; the rule goes by itself.
+
+        Where no taint rules are served, nothing is done. Raises `driver.kube.errors.KubeError`.
+        """
+        if self._collection is None:
+            return
+        await self._create(_rule(device, self._collection, name=_WAKE, effect=_NONE))
+        _log.info("scheduler woken: pods wait beside a free device", device=str(device))
+
     async def tend(self) -> None:
         """Write the rules that are wanted, delete those whose device was released.
 
@@ -59,26 +75,33 @@ class HeldDevices:
             return
         for device in list(self._wanted):
             try:
-                await self._create(device)
+                await self._taint(device, self._collection)
             except KubeError as error:
                 _log.warning("device not tainted yet", device=str(device), error=str(error))
             else:
                 self._wanted.discard(device)
         for name, rule in list(self._rules.items()):
-            if self._ledger.holder(_device_of(rule)) is None:
+            woken = rule.spec.taint.effect == _NONE
+            if woken or self._ledger.holder(_device_of(rule)) is None:
                 try:
                     await self._delete(name)
                 except KubeError as error:
                     _log.warning("taint not taken away yet", rule=name, error=str(error))
 
-    async def _create(self, device: DeviceId) -> None:
-        if self._collection is None or self._ledger.holder(device) is None:
+    async def _taint(self, device: DeviceId, collection: str) -> None:
+        if self._ledger.holder(device) is None:
             return
+        rule = _rule(device, collection, name=_name(device), effect="NoSchedule")
+        if await self._create(rule):
+            _log.info("device tainted until its holder goes", device=str(device))
+
+    async def _create(self, rule: dict[str, object]) -> bool:
+        """Whether it was not there yet."""
         try:
-            await self._rest.create(self._collection, encode(_rule(device, self._collection)))
+            await self._rest.create(str(self._collection), encode(rule))
         except AlreadyExists:
-            return
-        _log.info("device tainted until its holder goes", device=str(device))
+            return False
+        return True
 
     async def _delete(self, name: str) -> None:
         with suppress(NotFound):
@@ -86,20 +109,23 @@ class HeldDevices:
         self._rules.pop(name, None)
 
 
-def _rule(device: DeviceId, collection: str) -> dict[str, object]:
-    digest = hashlib.sha256(str(device).encode()).hexdigest()[:16]
+def _name(device: DeviceId) -> str:
+    return f"quadrant-held-{hashlib.sha256(str(device).encode()).hexdigest()[:16]}"
+
+
+def _rule(device: DeviceId, collection: str, *, name: str, effect: str) -> dict[str, object]:
     group, version = collection.split("/")[2:4]
     return {
         "apiVersion": f"{group}/{version}",
         "kind": "DeviceTaintRule",
-        "metadata": {"name": f"quadrant-held-{digest}", "labels": {names.HELD: "true"}},
+        "metadata": {"name": name, "labels": {names.HELD: "true"}},
         "spec": {
             "deviceSelector": {
                 "driver": device.driver,
                 "pool": device.pool,
                 "device": device.device,
             },
-            "taint": {"key": names.HELD, "effect": "NoSchedule"},
+            "taint": {"key": names.HELD, "effect": effect},
         },
     }
 

@@ -14,6 +14,7 @@ from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
 from driver.controller.held import HeldDevices
 from driver.controller.reaper import Reaper
+from driver.controller.sleepers import Sleepers
 from driver.controller.templates import Templates
 from driver.kube.errors import KubeError
 from driver.model.errors import InvalidObjectError
@@ -23,6 +24,7 @@ from driver.model.resourceclaim import ResourceClaim
 _log = structlog.get_logger(__name__)
 
 OFTEN_S = 1.0
+NOW_AND_THEN_S = 5.0
 SELDOM_S = 120.0
 
 
@@ -49,6 +51,7 @@ class Tending:
         self._clock = clock
         self._on_reclaimed = on_reclaimed
         self._reaper = Reaper()
+        self._sleepers = Sleepers()
 
     async def run(self) -> Never:
         """Tend for ever."""
@@ -56,6 +59,7 @@ class Tending:
             # Each by itself, so that one that fails keeps none of the others from its work.
             for duty in (self._settle, self._reap, self._held.tend):
                 group.create_task(_repeat(duty, every=OFTEN_S))
+            group.create_task(_repeat(self._wake, every=NOW_AND_THEN_S))
             group.create_task(_repeat(self._seldom, every=SELDOM_S))
         raise AssertionError("the duties never end by themselves")
 
@@ -75,6 +79,11 @@ class Tending:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             _log.info("unused allocation taken away", claim=key)
             self._on_reclaimed()
+
+    async def _wake(self) -> None:
+        device = self._sleepers.due(self._cluster, self._clock())
+        if device is not None:
+            await self._held.wake(device)
 
     async def _seldom(self) -> None:
         uids = {ClaimUid(claim.metadata.uid) for claim in self._cluster.claims.values()}

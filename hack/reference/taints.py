@@ -56,6 +56,14 @@ ALL = (
         why="The scheduler believes the device free though a claim holds it.",
         ends="By itself when that claim is gone.",
     ),
+    Taint(
+        key=names.HELD,
+        effect="None",
+        where="the controller, by the DeviceTaintRule `quadrant-wake`",
+        why="Pods wait beside this free device, and nothing else makes the scheduler look: "
+        "docs/troubleshooting.md#a-pod-stays-pending.",
+        ends="By itself within seconds.",
+    ),
 )
 # Values of the first one: what was seen.
 REASONS: Mapping[str, str] = {
