@@ -179,10 +179,10 @@ class Deployment:
         self.wait_ready(self.controller, self._ports[1])
         self.wait("the first answer", self._leads)
 
-    def start_standby(self) -> None:
-        """Start the second controller, and wait until it could lead."""
-        self.controllers[1].start()
-        self.wait_ready(self.controllers[1], self._ports[3])
+    def start_standby(self, controller: int = 1) -> None:
+        """Start a controller beside one that leads, and wait until it could lead."""
+        self.controllers[controller].start()
+        self.wait_ready(self.controllers[controller], self._ports[2 * controller + 1])
 
     def replace_cards(self, node: str, gpus: str, *, shareable: bool = True) -> None:
         """Let a node have other cards, such as 8xH100-SXM; no pod may use the old ones."""

@@ -41,6 +41,7 @@ from driver.controller.placement import Placement
 from driver.controller.planner import Planner
 from driver.controller.podwriter import RestPodWriter
 from driver.controller.policies import resolve
+from driver.controller.rivals import Rivals
 from driver.controller.settings import ControllerSettings
 from driver.controller.strangers import Strangers
 from driver.controller.takeover import take_over
@@ -129,6 +130,7 @@ class Controller:
             self._cluster,
             self._placement,
             self._held,
+            rivals=Rivals(self._claims, self._term, clock=time.monotonic),
             taint_rules=served.taint_rules,
             clock=time.monotonic,
             landed=self._metrics.landed.observe,

@@ -29,11 +29,20 @@ class Leadership:
     def __init__(self, term: Term, duties: Duties) -> None:
         self._term = term
         self._duties = duties
+        # Of the last term: whether its take-over came to its end, and when others were silent.
+        self._took_over = False
+        self._silent_from = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self._failed: asyncio.Future[None] | None = None
 
     def acquired(self, *, silent_from: float, resumed: bool) -> None:
-        """We lead: take over, then do the leader's work."""
+        """We lead: take over, then do the leader's work.
+
+        A term that was lost before its take-over was complete is not resumed: nothing is proven.
+        """
+        if resumed and not self._took_over:
+            resumed, silent_from = False, max(silent_from, self._silent_from)
+        self._silent_from = silent_from
         duties = self._duties(silent_from=silent_from, resumed=resumed)
         self._task = asyncio.create_task(self._lead(duties), name="leader")
 
@@ -43,6 +52,7 @@ class Leadership:
 
     def lost(self) -> None:
         """Stop at once; what is running is cancelled at its next step."""
+        self._took_over = self._term.begun
         self._term.end()
         if self._task is not None:
             self._task.cancel()

@@ -6,7 +6,8 @@ moved to a new version. Whatever was answered before then rests on a version tha
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import islice
 
 import structlog
 
@@ -23,6 +24,7 @@ _log = structlog.get_logger(__name__)
 MOST_FENCES = 2000
 AT_ONCE = 16
 AGAIN_S = 0.5
+ANNOUNCE_TRIES = 5
 
 
 async def take_over(
@@ -35,6 +37,7 @@ async def take_over(
     now = asyncio.get_running_loop().time
     await asyncio.sleep(max(0.0, silent_from - now()))
     began = now()
+    await _announce(claims.objects, writer)
     await claims.relist()
     listed = now()
     landed = silent_from + EARLIER_ANSWERS_LAND_WITHIN_S
@@ -54,6 +57,20 @@ async def take_over(
         proof_s=round(proven - listed, 3),
         list_again_s=round(now() - proven, 3),
     )
+
+
+async def _announce(claims: Iterable[ObjectKey], writer: ClaimWriter) -> None:
+    """Let a leader whose clock stood still notice that it is none, before it is asked anything new.
+
+    One mark is enough; it precedes the list. Where there is no claim to be marked, nothing is done.
+    """
+    for claim in islice(claims, ANNOUNCE_TRIES):
+        try:
+            await writer.announce(claim)
+        except KubeError as error:
+            _log.info("take-over not announced yet", claim=str(claim), error=str(error))
+        else:
+            return
 
 
 async def fence_all(free: Collection[ResourceClaim], writer: ClaimWriter, *, until: float) -> bool:

@@ -2,7 +2,12 @@
 
 Pure: told what happens to the lease, on a monotonic clock in seconds. A process may answer from the
 moment at which no answer of an earlier leader can land any more, until its own renew deadline.
+
+A clock that stands still, as that of a paused virtual machine, cannot tell that the deadline has
+passed. Hence `doubt`: after a sign of another leader only a renewal that began later counts.
 """
+
+from driver.kube.lease import Timing
 
 # No answer of an earlier leader lands later than this: the API server bounds a write at 34 s.
 EARLIER_ANSWERS_LAND_WITHIN_S = 36.0
@@ -14,10 +19,22 @@ class Term:
     def __init__(self) -> None:
         self._until = float("-inf")
         self._from = float("inf")
+        self._least = float("-inf")
 
     def renewed(self, deadline: float) -> None:
         """The lease is ours until this moment at least, unless it is renewed again."""
-        self._until = deadline
+        if deadline >= self._least:
+            self._until = deadline
+
+    def doubt(self, now: float) -> None:
+        """Another process may lead: do not answer before a renewal that began after this moment."""
+        self._until = float("-inf")
+        self._least = now + Timing().renew_deadline
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is known from when on this process may answer, if the lease is its own."""
+        return self._from < float("inf")
 
     def begin(self, *, after: float) -> None:
         """Earlier leaders' answers are over, and the ledger is complete, from `after` on."""

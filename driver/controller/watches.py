@@ -11,9 +11,10 @@ import structlog
 
 from driver.controller.cluster import Cluster
 from driver.controller.held import HeldDevices
+from driver.controller.rivals import Rivals
 from driver.kube.informer import Informer
 from driver.kube.rest import Rest
-from driver.kube.store import Delete, Event, Synced, Upsert
+from driver.kube.store import Delete, Event, Synced, Upsert, key_of
 from driver.model import names
 from driver.model.core import Namespace, Node, Pod
 from driver.model.deviceclass import DeviceClass, DeviceTaintRule
@@ -59,11 +60,13 @@ class Watches:
         listener: Listener,
         held: HeldDevices,
         *,
+        rivals: Rivals,
         taint_rules: str | None,
         clock: Callable[[], float],
         landed: Callable[[float], None],
     ) -> None:
         self._cluster = cluster
+        self._rivals = rivals
         self._listener = listener
         self._held = held
         self._clock = clock
@@ -115,6 +118,9 @@ class Watches:
     def _on_claim(self, event: Event[ResourceClaim]) -> None:
         now = self._clock()
         if isinstance(event, Upsert):
+            self._rivals.look(
+                event.object, before=self._cluster.claims.get(key_of(event.object.metadata))
+            )
             answer = self._cluster.put_claim(event.object, now)
             if answer is not None:
                 self._landed(now - answer.at)

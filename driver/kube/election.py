@@ -75,6 +75,7 @@ class Election:
         self._observed = Observation(None, self._clock.now())
         self._version = ""
         self._renewed_at: float | None = None
+        self._tried_at = self._clock.now()
         # Which transition of the lease our last term was; None before the first one.
         self._last_term: int | None = None
 
@@ -95,15 +96,19 @@ class Election:
     def _pause(self) -> float:
         now = self._clock.now()
         if self._renewed_at is not None:
-            left = self._renewed_at + self._timing.renew_deadline - now
-            return max(0.0, min(self._timing.retry, left))
+            # From the beginning of the last try: a slow API server must not slow us further down.
+            due = min(
+                self._tried_at + self._timing.retry,
+                self._renewed_at + self._timing.renew_deadline,
+            )
+            return max(0.0, due - now)
         # Replicas that wait for the same lease come at different times, and none comes late.
         look = self._timing.look * (1 + 0.2 * self._jitter())
         left = runs_out(self._observed, self._timing) - now
         return left if 0 < left < look else look
 
     async def _turn(self) -> None:
-        now = self._clock.now()
+        now = self._tried_at = self._clock.now()
         if self._step(now) is Step.STEP_DOWN:
             self._lose("not renewed in time")
         limit = (self._renewed_at or now) + self._timing.renew_deadline - now

@@ -221,7 +221,7 @@ _OURS = (
         name=names.FENCE,
         on=(On.CLAIM,),
         writer=Writer.CONTROLLER,
-        values="a UUID that never repeats",
+        values="a UUID that never repeats; a leader's stands behind `leader-PROCESS-`",
         meaning="Gives the claim a new version, so that no older answer can land.",
     ),
     Key(
@@ -230,7 +230,8 @@ _OURS = (
         on=(On.TAINT_RULE,),
         writer=Writer.CONTROLLER,
         values="`true`",
-        meaning="Taints a device that the scheduler wrongly believes free, until it is.",
+        meaning="Taints a device that the scheduler wrongly believes free, until it is; or wakes "
+        "the scheduler by a taint without effect.",
     ),
     Key(
         name=names.CLAIM_ENTRY,

@@ -15,11 +15,13 @@ from driver.controller.held import HeldDevices
 from driver.controller.leadership import Leadership
 from driver.controller.ledger import Answer, AnswerKey, Ledger
 from driver.controller.reaper import UNUSED_FOR_S, Reaper
+from driver.controller.rivals import Rivals
 from driver.controller.takeover import fence_all, take_over
 from driver.controller.templates import Templates
 from driver.controller.tending import Tending
 from driver.controller.term import Term
 from driver.kube.informer import Informer
+from driver.kube.lease import Timing
 from driver.kube.rest import Rest
 from driver.kube.store import Event, Upsert
 from driver.model import names
@@ -35,6 +37,7 @@ from tests.kube.watcher import until
 
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
+DEADLINE_S = Timing().renew_deadline
 GPU_0 = DeviceId("gpu.quadrant.dev", "a", "gpu-0")
 
 
@@ -139,14 +142,19 @@ async def test_a_new_leader_moves_every_free_claim(server: ApiServer, rest: Rest
 
 
 async def test_a_take_over_leaves_allocated_claims_alone(server: ApiServer, rest: Rest) -> None:
-    """Nothing can land on them; a write to each claim of the cluster would take long."""
-    taken = stored(server, proposed(claim("taken", request()), picked("gpu-0")))
+    """Nothing can land on them: one gets the mark of a new leader, the others not even that."""
+    before = [
+        stored(server, proposed(claim(name, request()), picked("gpu-0"))) for name in ("a", "b")
+    ]
     claims = Informer(rest, CLAIMS, ResourceClaim, on_event=lambda _event: None)
     watching = asyncio.create_task(claims.run())
     await claims.synced()
     await asyncio.wait_for(take_over(claims, ClaimWriter(rest), silent_from=soon(0)), 20)
-    after = server.get(CLAIMS, "taken", "ns")
-    assert int(after["metadata"]["resourceVersion"]) == version(taken)
+    after = [server.get(CLAIMS, one.metadata.name, "ns")["metadata"] for one in before]
+    moved = [
+        int(now["resourceVersion"]) > version(one) for one, now in zip(before, after, strict=True)
+    ]
+    assert sorted(moved) == [False, True]
     await ended(watching)
 
 
@@ -309,6 +317,27 @@ async def test_a_device_that_cannot_be_tainted_now_holds_up_nothing(
     assert rule["spec"]["deviceSelector"]["device"] == "gpu-1"
 
 
+async def test_a_wake_is_a_rule_without_effect_that_goes_at_once(
+    server: ApiServer, rest: Rest
+) -> None:
+    """For the scheduler it is a change of the slice; nobody is kept off the device."""
+    held = HeldDevices(rest, RULES, Ledger())
+    await held.wake(GPU_0)
+    await held.wake(GPU_0)
+    (rule,) = server.objects.in_collection(RULES)
+    assert rule["spec"]["deviceSelector"]["device"] == "gpu-0"
+    assert rule["spec"]["taint"]["effect"] == "None"
+    held.put(convert(DeviceTaintRule, rule))
+    await held.tend()
+    assert not server.objects.in_collection(RULES)
+
+
+async def test_a_wake_needs_taint_rules(server: ApiServer, rest: Rest) -> None:
+    """Where the API server has none, pods wait for the scheduler's own look."""
+    await HeldDevices(rest, None, Ledger()).wake(GPU_0)
+    assert not server.requests
+
+
 def test_a_term_answers_only_between_its_beginning_and_its_deadline() -> None:
     """Not before the earlier answers are over, not past the renew deadline."""
     term = Term()
@@ -329,6 +358,56 @@ def test_a_term_answers_only_between_its_beginning_and_its_deadline() -> None:
     assert term.refusal(11.0) is not None
 
 
+def test_a_term_in_doubt_needs_a_renewal_that_began_later() -> None:
+    """The answer to an earlier one may have waited while the clock stood still."""
+    term = Term()
+    term.begin(after=0.0)
+    term.renewed(10.0)
+    term.doubt(4.0)
+    assert term.refusal(4.0) is not None
+    term.renewed(3.9 + DEADLINE_S)
+    assert term.refusal(4.0) is not None
+    term.renewed(4.1 + DEADLINE_S)
+    assert term.refusal(4.2) is None
+
+
+async def test_a_paused_leader_notices_the_next_one_by_its_mark(
+    server: ApiServer, rest: Rest
+) -> None:
+    """Before it is shown anything later; its own marks, and those that anybody writes, are none."""
+    held = stored(server, proposed(claim("held", request()), picked("gpu-0")))
+    ours, theirs = ClaimWriter(rest), ClaimWriter(rest)
+    term = Term()
+    term.renewed(100.0)
+    term.begin(after=0.0)
+    rivals = Rivals(ours, term, clock=lambda: 1.0)
+    known: dict[str, ResourceClaim] = {}
+    told: list[bool] = []
+
+    def tell(event: Event[ResourceClaim]) -> None:
+        if isinstance(event, Upsert):
+            name = event.object.metadata.name
+            rivals.look(event.object, before=known.get(name))
+            known[name] = event.object
+            told.append(term.refusal(1.0) is None)
+
+    claims = Informer(rest, CLAIMS, ResourceClaim, on_event=tell)
+    watching = asyncio.create_task(claims.run())
+    await claims.synced()
+    key = ObjectKey(held.metadata.namespace, held.metadata.name)
+    await ours.announce(key)
+    await theirs.mark(key)
+    successor = Informer(rest, CLAIMS, ResourceClaim, on_event=lambda _event: None)
+    also_watching = asyncio.create_task(successor.run())
+    await successor.synced()
+    await asyncio.wait_for(take_over(successor, theirs, silent_from=soon(0)), 20)
+    stored(server, claim("later", request()))
+    await until(lambda: "later" in known)
+    assert told == [True, True, True, False, False]
+    await ended(watching)
+    await ended(also_watching)
+
+
 async def test_a_leader_whose_duties_fail_answers_no_more() -> None:
     """A controller that half works must restart: its error comes out of `run`."""
     term = Term()
@@ -346,6 +425,31 @@ async def test_a_leader_whose_duties_fail_answers_no_more() -> None:
     with pytest.raises(RuntimeError, match="out of order"):
         await running
     assert term.refusal(1.0) is not None
+
+
+async def test_a_term_that_was_lost_during_its_take_over_is_not_resumed() -> None:
+    """Answers of the leader before may still land, whoever held the lease meanwhile."""
+    term = Term()
+    told: list[tuple[float, bool]] = []
+    through = asyncio.Event()
+
+    async def duties(*, silent_from: float, resumed: bool) -> None:
+        told.append((silent_from, resumed))
+        if not resumed:
+            await through.wait()
+        term.begin(after=silent_from)
+
+    leadership = Leadership(term, duties)
+    for moment, resumed in ((10.0, False), (7.0, True), (8.0, True), (9.0, True)):
+        leadership.acquired(silent_from=moment, resumed=resumed)
+        leadership.renewed(100.0)
+        await asyncio.sleep(0)
+        if moment == 8.0:
+            through.set()
+            await until(lambda: term.begun)
+        leadership.lost()
+        await asyncio.sleep(0)
+    assert told == [(10.0, False), (10.0, False), (10.0, False), (9.0, True)]
 
 
 async def test_duties_end_with_the_lease() -> None:

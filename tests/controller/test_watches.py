@@ -5,9 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
+from driver.controller.claims import ClaimWriter
 from driver.controller.cluster import Cluster
 from driver.controller.commit import Allow
 from driver.controller.held import HeldDevices
+from driver.controller.rivals import Rivals
+from driver.controller.term import Term
 from driver.controller.watches import TurnedBackError, Watches
 from driver.kube.rest import Rest
 from driver.model.core import Pod
@@ -44,6 +47,7 @@ def watching(rest: Rest, at: Cluster, landed: list[float] | None = None) -> Watc
         at,
         Nobody(),
         HeldDevices(rest, None, at.ledger),
+        rivals=Rivals(ClaimWriter(rest), Term(), clock=lambda: 7.0),
         taint_rules=None,
         clock=lambda: 7.0,
         landed=(landed if landed is not None else []).append,

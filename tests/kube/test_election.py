@@ -156,6 +156,22 @@ async def test_a_leader_renews(
     assert server.requests[-1].startswith("PATCH")
 
 
+async def test_a_slow_renewal_is_followed_by_the_next_in_time(
+    server: ApiServer, election: Election, clock: FakeClock
+) -> None:
+    """The time between renewals counts from where they begin; one that fails at once waits, too."""
+    await election._turn()
+    clock.time += 2.0
+    await election._turn()
+    clock.time += 1.5
+    assert election._pause() == pytest.approx(0.5)
+    clock.time += 1.5
+    assert election._pause() == 0.0
+    server.refuse(Refusal(503, "Down"), times=1)
+    await election._turn()
+    assert election._pause() == pytest.approx(2.0)
+
+
 async def test_a_leader_that_cannot_renew_steps_down_at_its_deadline(
     server: ApiServer, election: Election, told: Told, clock: FakeClock
 ) -> None:
