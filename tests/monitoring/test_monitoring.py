@@ -153,6 +153,9 @@ def test_every_kind_of_rejection_is_explained() -> None:
 
 def test_the_dashboard_is_whole() -> None:
     """Every panel says what it shows, has its place, and reads from the chosen data source."""
+    variables = {one["name"] for one in DASHBOARD["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD)))
+    assert used - {"__rate_interval", "__all"} == variables
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(ids) == len(set(ids))
     places: set[tuple[int, int]] = set()
@@ -168,4 +171,6 @@ def test_the_dashboard_is_whole() -> None:
         places |= cells
         if panel["type"] != "row":
             assert panel["description"]
+            references = [target["refId"] for target in panel["targets"]]
+            assert len(references) == len(set(references))
             assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
