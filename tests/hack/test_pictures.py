@@ -3,20 +3,10 @@
 import re
 from xml.etree import ElementTree as ET
 
-import pytest
-
-from hack.pictures import FILE, SEED, picture
+from hack.pictures import FILE, outcomes, picture
 from hack.pictures.mix import KINDS, arrivals
-from hack.pictures.played import COMPACT, NOBODY, Outcome, play
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def outcomes() -> tuple[Outcome, Outcome]:
-    """What kube-scheduler alone and `compact` make of the picture's arrivals."""
-    came = list(arrivals(SEED))
-    return play(came, NOBODY), play(came, COMPACT)
 
 
 def test_the_picture_is_as_its_code_draws_it() -> None:
@@ -36,19 +26,19 @@ def test_the_picture_stands_alone() -> None:
     assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
 
 
-def test_both_sides_run_the_same_pods(outcomes: tuple[Outcome, Outcome]) -> None:
+def test_both_sides_run_the_same_pods() -> None:
     """So that the picture compares places and nothing else."""
-    alone, ours = outcomes
+    alone, ours = outcomes()
     assert alone.turned_away == ours.turned_away == 0
     assert alone.pods == ours.pods > 0
     assert set(alone.holders.values()) == set(ours.holders.values())
-    used = [sum(card.memory_used_mib for card in one.cards) for one in outcomes]
+    used = [sum(card.memory_used_mib for card in one.cards) for one in outcomes()]
     assert used[0] == used[1]
 
 
-def test_room_is_what_can_really_be_placed(outcomes: tuple[Outcome, Outcome]) -> None:
+def test_room_is_what_can_really_be_placed() -> None:
     """A job of eight cards needs a machine that is wholly free: there are as many as are drawn."""
-    for outcome in outcomes:
+    for outcome in outcomes():
         assert outcome.room[8] == outcome.empty[-1]
 
 
