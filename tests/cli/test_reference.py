@@ -19,8 +19,8 @@ def test_the_reference_is_that_of_the_program() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [report.Matrix, report.NodeCards, report.Total, report.Capacity, report.Card, report.Claims,
-             report.Claim, report.Given, Topology, Checkup, Finding],
+    "kind", [report.Matrix, report.NodeCards, report.Total, report.Capacity, report.Card,
+             report.Claims, report.Claim, report.Given, Topology, Checkup, Finding],
 )  # fmt: skip
 def test_the_json_is_described(kind: type[msgspec.Struct]) -> None:
     """Every member by its name on the wire, which is camelCase."""
