@@ -282,6 +282,42 @@ async def test_parting(serving: ServingCertificate, trusting: Callable[[], ssl.S
     assert kept == [True, False, False]
 
 
+async def lets_in(port: int) -> bool:
+    """Whether somebody listens."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_a_call_under_way_is_answered_before_the_server_stops(
+    serving: ServingCertificate, trusting: Callable[[], ssl.SSLContext]
+) -> None:
+    """Nobody is let in any more meanwhile."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: AdmissionRequest, __: Call) -> Answer:
+        asked.set()
+        await go.wait()
+        return Allowed()
+
+    server = AdmissionServer({"/commit": Route(handler=handle, fails_closed=True)}, serving.context)
+    await server.start()
+    port = server.port
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting())) as session:
+        asking = asyncio.create_task(Caller(session, f"https://127.0.0.1:{port}").ask())
+        await asked.wait()
+        stopping = asyncio.create_task(server.stop())
+        while await lets_in(port):  # noqa: ASYNC110 # nobody tells
+            await asyncio.sleep(0.01)
+        assert not stopping.done()
+        go.set()
+        assert (await asking)["allowed"]
+    await stopping
+
+
 async def test_taken_address(serving: ServingCertificate) -> None:
     """Two servers on one port are an error at the start."""
     first = AdmissionServer({}, serving.context)
