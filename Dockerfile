@@ -11,6 +11,8 @@ ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE} AS build
 ARG PIP_CERT PIP_INDEX_URL PIP_NO_INDEX PIP_FIND_LINKS
 ARG PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# What pip and others import on their way would be compiled by date; all of it is compiled below.
+ARG PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 RUN python3 -m venv /tools && python3 -m venv --without-pip /opt/quadrant
 COPY requirements-build.lock requirements-runtime.lock ./

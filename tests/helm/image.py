@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from hack.kubernetes import layout, lock
 from tests.helm.chart import ROOT
 
 REPOSITORY, TAG = "quadrant.dev/quadrant", "test"
@@ -31,17 +32,25 @@ def missing() -> list[str]:
 
 
 def archive(cache: Path) -> Path:
-    """The image in Docker's archive format, which `ctr images import` reads."""
+    """The image in Docker's archive format, which `ctr images import` reads.
+
+    Made when it is not there; of several that ask at the same time one makes it.
+    """
     folder = cache / "images"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = folder / f"quadrant-{_digest()}.tar"
-    if not wanted.exists():
-        with tempfile.TemporaryDirectory(dir=cache, prefix="buildah-") as work:
-            _build(Path(work), base=_base(folder), wheels=_wheels(cache))
-            for old in folder.glob("quadrant-*.tar"):
-                old.unlink()
-            (Path(work) / "image.tar").replace(wanted)
+    with lock.held("image"):
+        if not wanted.exists():
+            _make(wanted, cache=cache)
     return wanted
+
+
+def _make(wanted: Path, *, cache: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=cache, prefix="buildah-") as work:
+        _build(Path(work), base=_base(wanted.parent), wheels=_wheels(cache))
+        for old in wanted.parent.glob("quadrant-*.tar"):
+            old.unlink()
+        (Path(work) / "image.tar").replace(wanted)
 
 
 def _build(work: Path, *, base: Path, wheels: Path) -> None:
@@ -51,7 +60,7 @@ def _build(work: Path, *, base: Path, wheels: Path) -> None:
     (context / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
     buildah = ("buildah", "--root", f"{work}/store", "--runroot", f"{work}/run")
     bud = (*buildah, "bud", "--quiet", "--isolation", "chroot")
-    _run(*bud, "--tag", "base", str(context))
+    _run(*bud, "--timestamp", "0", "--tag", "base", str(context))
     _run(
         *bud,
         *("--timestamp", "0"),
@@ -108,3 +117,7 @@ def _code() -> Iterator[Path]:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+
+if __name__ == "__main__":
+    print(archive(layout.cache()))  # noqa: T201 - the command's answer
