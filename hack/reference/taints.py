@@ -61,7 +61,7 @@ ALL = (
         effect="None",
         where="the controller, by the DeviceTaintRule `quadrant-wake`",
         why="Pods wait beside this free device, and nothing else makes the scheduler look: "
-        "docs/troubleshooting.md#a-pod-stays-pending.",
+        "docs/troubleshooting.md#a-pod-stays-in-pending.",
         ends="By itself within seconds.",
     ),
 )
