@@ -1,4 +1,4 @@
-"""Commands of the documentation that need a cluster, typed as they stand on their pages.
+"""Commands of the documentation that need a cluster, or longer, typed as they stand on their pages.
 
 Which ones, and what they have to show, says `tests/docs/book.py`. Names in capitals, and those of
 the pages' examples, are replaced by such that are there.
@@ -7,6 +7,8 @@ the pages' examples, are replaced by such that are there.
 import json
 import os
 import re
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -124,4 +126,21 @@ def test_the_chart_comes_and_goes(release: Release, tmp_path: Path) -> None:
     known = environment(tmp_path, release.state)
     for written, way in book.CHART.items():
         wrong = fault(filled(written, names), way, desk, known, written=written)
+        assert not wrong, wrong
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """The programs of an environment of its own, which has what this one has."""
+    venv.create(tmp_path / "python", with_pip=True)
+    (packages,) = (tmp_path / "python").glob("lib/*/site-packages")
+    (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
+    return tmp_path / "python" / "bin"
+
+
+def test_commands_that_take_longer(python: Path, tmp_path: Path) -> None:
+    """Without a cluster, one after the other: what is installed serves those that follow."""
+    desk, known = lay(tmp_path), {"PATH": f"{python}:{os.environ['PATH']}"}
+    for text, way in book.SLOW.items():
+        wrong = fault(text, way, desk, known)
         assert not wrong, wrong

@@ -1,7 +1,7 @@
 """How is each command of the documentation run?
 
-Every command stands in exactly one table here, as on its page (`quadrant` and `kubectl quadrant` are
-one). What stands in no table, or in none of the pages any more, fails `test_commands.py`. Commands of
+Every command stands in exactly one table here, as on its page (`quadrant` and `kubectl quadrant`
+are one). What stands in no table, or on no page any more, fails `test_commands.py`. Commands of
 SITE and CHART are run in the order of their table, by `tests/cluster/test_documented_commands.py`.
 Files that they name lie in `desk`.
 """

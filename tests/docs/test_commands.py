@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -94,16 +93,3 @@ def test_commands_without_a_cluster(desk: Path, text: str) -> None:
     """As they stand on the page, with the output that it shows."""
     wrong = fault(text, book.OFFLINE[text], desk)
     assert not wrong, wrong
-
-
-@pytest.mark.cluster
-def test_commands_that_take_longer(desk: Path, tmp_path: Path) -> None:
-    """One after the other; packages are installed beside the program, not into it."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    environment = {
-        "PIP_PREFIX": str(tmp_path),
-        "PYTHONPATH": str(tmp_path / "lib" / version / "site-packages"),
-    }
-    for text, way in book.SLOW.items():
-        wrong = fault(text, way, desk, environment)
-        assert not wrong, wrong
