@@ -77,6 +77,7 @@ class World:
         self.rest = rest
         self.pods: list[str] = []
         self.commits: list[tuple[str, bool]] = []
+        self.of_namespaces: dict[str, str] = {}
 
     async def create(self, place: str, body: dict[str, Any], **params: str) -> dict[str, Any]:
         """Create an object; returns it as it is stored."""
@@ -105,7 +106,7 @@ class World:
     async def look(self, namespace: str, _: Referenced) -> ReviewContext:
         """A cluster of two kinds of cards; templates are not looked up."""
         return ReviewContext(
-            namespace=ObjectMeta(name=namespace),
+            namespace=ObjectMeta(name=namespace, annotations=self.of_namespaces),
             defaults=Defaults(node="compact", gpu="spread"),
             features=Features(consumable_capacity=True),
             cards=frozenset({Card(15360 * MIB, "Tesla T4"), Card(23028 * MIB, "NVIDIA A10G")}),
@@ -242,6 +243,26 @@ async def test_refusal_reaches_the_user(world: World) -> None:
     """Our sentence is in the answer to whoever creates the pod."""
     with pytest.raises(Forbidden, match="from 0 to 100"):
         await world.create(PODS, pod("bad", {"nvidia.com/gpucores": "101"}))
+    slip = {"quadrant.dev/gpu-polcy": "spread"}
+    with pytest.raises(Forbidden, match=r"did you mean quadrant\.dev/gpu-policy\?"):
+        await world.create(PODS, pod("slip", {"nvidia.com/gpucores": "10"}, slip))
+
+
+async def test_a_warning_reaches_the_user(world: World, kubeconfig: str) -> None:
+    """What others have to mend is printed by kubectl, and the pod is created."""
+    world.of_namespaces = {"quadrant.dev/gpu-polcy": "spread"}
+    kubectl = json.loads(hack("status", "-o", "json"))["bin"]["kubectl"]
+    process = await asyncio.create_subprocess_exec(
+        *(kubectl, "--kubeconfig", kubeconfig, "create", "-f", "-"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    told, warned = await process.communicate(
+        json.dumps(pod("warned", {"nvidia.com/gpumem": "5"})).encode()
+    )
+    assert b"pod/warned created" in told
+    assert b"Warning: annotation quadrant.dev/gpu-polcy of namespace default" in warned
 
 
 async def test_only_pods_that_ask_are_reviewed(world: World) -> None:
