@@ -1,12 +1,18 @@
 """The chart installed on a cluster of hack/cluster, as its administrator sees it."""
 
+import contextlib
 import json
+import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hack.kubernetes import layout
+from tests.cluster.site import hack_cluster
 from tests.helm import image
 from tests.helm.chart import CHART, NAMESPACE, Object
 
@@ -18,6 +24,30 @@ VALUES: Object = {
     "deviceClass": {"extendedResourceName": "nvidia.com/gpu"},
     "logLevel": "debug",
 }
+MARKS = [
+    pytest.mark.cluster,
+    pytest.mark.image,
+    pytest.mark.skipif(os.geteuid() != 0, reason="nodes need root: namespaces and mounts"),
+    pytest.mark.skipif(
+        bool(image.missing()),
+        reason=f"no image without: apt-get install --no-install-recommends {image.missing()}",
+    ),
+]
+"""What a module needs that installs the chart from the image."""
+
+
+@contextlib.contextmanager
+def cluster(name: str, *, nodes: str) -> Iterator["Release"]:
+    """A cluster with the image in its nodes, and nothing installed yet."""
+    archive = image.archive(layout.cache())
+    hack_cluster(name, "down")
+    hack_cluster(name, "up", "--nodes", nodes, "--json-storage")
+    try:
+        made = Release(json.loads(hack_cluster(name, "status", "-o", "json")))
+        made.load_image(archive)
+        yield made
+    finally:
+        hack_cluster(name, "down")
 
 
 class Release:
@@ -34,13 +64,13 @@ class Release:
 
     # Helm
 
-    def install(self) -> None:
+    def install(self, **values: Any) -> None:
         """Install the chart and wait until all of its pods are ready."""
-        self._deploy("install", "--create-namespace", **VALUES)
+        self._deploy("install", "--create-namespace", **(VALUES | values))
 
-    def upgrade(self, **values: Any) -> None:
+    def upgrade(self, *options: str, **values: Any) -> None:
         """Change values, and wait until the new pods are ready."""
-        self._deploy("upgrade", **(VALUES | values))
+        self._deploy("upgrade", *options, **(VALUES | values))
 
     def rollback(self) -> None:
         """Go back to how it was before the last change."""
@@ -104,25 +134,43 @@ class Release:
             self.kubectl("-n", NAMESPACE, "logs", name, "--tail=-1") for name in self.pods()
         )
 
+    def unanswered(self) -> list[str]:
+        """What the API server says of calls of our webhooks that came to nothing, so far.
+
+        While nobody leads, the Service of the commit hook leads nowhere: that is as it should be,
+        and left out.
+        """
+        log = Path(self.state["root"]) / "logs" / "kube-apiserver.log"
+        lines = log.read_text(errors="replace").splitlines()
+        nobody_leads = 'no endpoints available for service "quadrant-commit"'
+        return [
+            line for line in lines if "ailed calling webhook" in line and nobody_leads not in line
+        ]
+
+    # Pods
+
     def run_pod(self, name: str, **limits: int) -> str:
         """Run a pod with these limits (`gpu`, `gpumem`) until it is ready; what it sees."""
-        asked = {f"nvidia.com/{resource}": amount for resource, amount in limits.items()}
-        container = {
-            "name": "main",
-            "image": self.state["image"],
-            "imagePullPolicy": "Never",
-            "command": ["sh", "-c", "env; exec sleep 100000"],
-            "resources": {"limits": asked},
-        }
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name},
-            "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
-        }
+        metadata = {"name": name}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec(**limits)}
         self.kubectl("apply", "-f", "-", given=json.dumps(pod))
         self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s")
         return self.kubectl("logs", name)
+
+    def spec(self, **limits: int) -> Object:
+        """Of a pod that asks for this, tells its environment, and stays."""
+        container = self.container(resources={"limits": limits_of(**limits)})
+        return {"containers": [container], "terminationGracePeriodSeconds": 0}
+
+    def container(self, script: str = "env", **more: Any) -> Object:
+        """A container that runs a script, and stays until it is told to go."""
+        return {
+            "name": "main",
+            **more,
+            "image": self.state["image"],
+            "imagePullPolicy": "Never",
+            "command": ["sh", "-c", f"{script}; exec sleep 100000"],
+        }
 
     def wait(self, what: str, met: Callable[[], bool], *, within: float = 120.0) -> None:
         """Ask until it is so."""
@@ -149,3 +197,8 @@ class Release:
     def _run(self, *command: str) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+
+def limits_of(**limits: int) -> Object:
+    """Extended resources by their short names."""
+    return {f"nvidia.com/{resource}": amount for resource, amount in limits.items()}

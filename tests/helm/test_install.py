@@ -4,28 +4,19 @@ Takes minutes: the image is built first. The tests build on one release, in thei
 """
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from hack.kubernetes import layout
-from tests.cluster.site import hack_cluster
-from tests.helm import image
+from tests.cluster import history
+from tests.helm import audit
+from tests.helm.burst import Burst
 from tests.helm.chart import NAMESPACE, Object
-from tests.helm.release import Release
+from tests.helm.release import MARKS, Release, cluster
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.image,
-    pytest.mark.skipif(os.geteuid() != 0, reason="nodes need root: namespaces and mounts"),
-    pytest.mark.skipif(
-        bool(image.missing()),
-        reason=f"no image without: apt-get install --no-install-recommends {image.missing()}",
-    ),
-]
+pytestmark = MARKS
 
-CLUSTER = "chart"
 CONTROLLERS = "app.kubernetes.io/component=controller"
 PLUGINS = "app.kubernetes.io/component=node"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}"
@@ -45,6 +36,7 @@ request = urllib.request.Request(
     "https://" + host + "/apis/resource.k8s.io/v1/resourceslices?dryRun=All",
     data=json.dumps(body).encode(),
     headers={"Authorization": "Bearer " + open(folder + "/token").read(),
+             "User-Agent": sys.argv[4],
              "Content-Type": "application/json"})
 try:
     print(urllib.request.urlopen(request, context=tls).status)
@@ -56,16 +48,21 @@ except urllib.error.HTTPError as error:
 @pytest.fixture(scope="module")
 def release() -> Iterator[Release]:
     """The chart on a cluster of two nodes."""
-    archive = image.archive(layout.cache())
-    hack_cluster(CLUSTER, "down")
-    hack_cluster(CLUSTER, "up", "--nodes", "one=4xT4,two=4xT4")
-    try:
-        made = Release(json.loads(hack_cluster(CLUSTER, "status", "-o", "json")))
-        made.load_image(archive)
+    with cluster("chart", nodes="one=4xT4,two=4xT4") as made:
         made.install()
         yield made
-    finally:
-        hack_cluster(CLUSTER, "down")
+
+
+@pytest.fixture(scope="module")
+def judge(release: Release) -> history.Judge:
+    """Goes through all that happened to claims."""
+    return history.Judge(release.state["etcd"])
+
+
+def burst(release: Release, name: str) -> Burst:
+    """Pods with a card of their own, with a share in HAMi's words, and with memory alone."""
+    asked = ({"gpu": 1}, {"gpu": 1, "gpumem": 7500}, {"gpumem": 3000})
+    return Burst(release.state, [release.spec(**limits) for limits in asked], name=name)
 
 
 def test_one_leader_gets_the_commits(release: Release) -> None:
@@ -133,7 +130,7 @@ def test_a_plugin_is_bound_to_its_node(
     here = plugin["spec"]["nodeName"]
     (there,) = {node["name"] for node in release.state["nodes"]} - {here}
     node, pool = (here if own else there for own in (own_node, own_pool))
-    python = ("/opt/quadrant/bin/python", "-c", _PROBE, driver, node, pool)
+    python = ("/opt/quadrant/bin/python", "-c", _PROBE, driver, node, pool, audit.PROBE)
     assert answer in release.kubectl("-n", NAMESPACE, "exec", name, "--", *python)
 
 
@@ -146,32 +143,51 @@ def test_the_controller_only_probes(release: Release) -> None:
     assert "in dry runs only" in release.refused(*create, given=given)
 
 
-def test_the_other_replica_takes_over(release: Release) -> None:
-    """The leader's pod goes; the label moves, commits go on."""
-    gone = release.leader()
-    release.kubectl("-n", NAMESPACE, "delete", "pod", gone, "--wait=false")
-    release.wait("another leader", lambda: release.leader() not in {"", gone})
-    release.run_pod("afterwards", gpu=1)
+def test_the_other_replica_takes_over(release: Release, judge: history.Judge) -> None:
+    """The leader's pod goes under a burst: every review is answered, all pods get their cards."""
     release.settle()
+    before = len(release.unanswered())
+    with burst(release, "takeover") as pods:
+        for _ in range(2):
+            gone = release.leader()
+            release.wait("pods to come and go", more(pods, 5))
+            release.kubectl("-n", NAMESPACE, "delete", "pod", gone, "--wait=false")
+            release.wait("another leader", other_leader(release, gone))
+            release.wait("pods to come and go", more(pods, 5))
+            release.settle()
+    assert pods.wrongs == []
+    assert release.unanswered()[before:] == []
+    assert judge.wrongs(history.devices(release.get("resourceslices"))) == []
 
 
-def test_nothing_is_forbidden(release: Release) -> None:
-    """In all that was done so far no right was missing."""
-    assert "forbidden" not in release.logs().lower()
+def other_leader(release: Release, gone: str) -> Callable[[], bool]:
+    """Whether another pod leads by now."""
+    return lambda: release.leader() not in {"", gone}
 
 
-def test_upgrade_and_rollback(release: Release) -> None:
-    """Pods, cards and trust are untouched, forth and back; new pods are placed in between."""
-    before = _untouched(release)
-    release.upgrade(controller={"replicas": 2, "settings": {"defaults": {"gpu": "spread"}}},
-                    node={"settings": {"parallelClaims": 4}})  # fmt: skip
-    release.settle()
+def more(pods: Burst, count: int) -> Callable[[], bool]:
+    """Whether so many more have run since this call; or something has gone wrong."""
+    wanted = pods.done + count
+    return lambda: pods.done >= wanted or bool(pods.wrongs)
+
+
+def test_upgrade_and_rollback_under_a_burst(release: Release, judge: history.Judge) -> None:
+    """Pods, cards and trust are untouched, forth and back; pods come and go all through it."""
+    before, lost = _untouched(release), len(release.unanswered())
+    with burst(release, "upgrade") as pods:
+        release.wait("pods to come and go", more(pods, 5))
+        release.upgrade(controller={"replicas": 2, "settings": {"defaults": {"gpu": "spread"}}},
+                        node={"settings": {"parallelClaims": 4}})  # fmt: skip
+        release.settle()
+        release.wait("pods to come and go", more(pods, 5))
+        release.rollback()
+        release.settle()
+        release.wait("pods to come and go", more(pods, 5))
+    assert pods.wrongs == []
     assert _untouched(release) == before
-    release.run_pod("upgraded", gpu=1)
-    release.kubectl("delete", "pod", "upgraded")
-    release.rollback()
-    release.settle()
-    assert _untouched(release) == before
+    assert release.unanswered()[lost:] == []
+    assert judge.wrongs(history.devices(release.get("resourceslices"))) == []
+    assert judge.allocations > pods.done
 
 
 def _untouched(release: Release) -> Object:
@@ -187,19 +203,35 @@ def _untouched(release: Release) -> Object:
     }
 
 
+def test_nothing_was_forbidden(release: Release) -> None:
+    """In all that was done so far no account of the release met a right that it lacks.
+
+    What follows is not counted: an uninstall takes the rights away while pods still end.
+    """
+    accounts = {event["user"]["username"] for event in audit.requests(release.state)}
+    assert accounts == {f"{ACCOUNT}:quadrant-controller", f"{ACCOUNT}:quadrant-node"}
+    assert audit.forbidden(release.state) == []
+
+
 def test_uninstall_leaves_nothing(release: Release) -> None:
-    """As docs/install.md says: pods first, then the release; slices go by themselves."""
-    release.kubectl("delete", "pods", "--all", "--now")
+    """By the commands of docs/install.md, in the order in which they stand there."""
+    release.kubectl("delete", "mutatingwebhookconfiguration", "quadrant-pods")
+    release.kubectl("delete", "pods", "-A", "-l", "quadrant.dev/placed", "--now")
     release.wait("claims to go", lambda: not release.get("resourceclaims"))
     release.uninstall()
+    release.kubectl("delete", "resourceclaimtemplates", "-A", "-l", "quadrant.dev/translated")
+    release.kubectl("delete", "devicetaintrules", "-l", "quadrant.dev/held")
     kinds = "leases,secrets,services,pods,roles,rolebindings,serviceaccounts,deployments,daemonsets"
+    more_kinds = "configmaps,networkpolicies,poddisruptionbudgets,endpointslices"
     cluster_kinds = (
         "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,deviceclasses,"
-        "validatingwebhookconfigurations,validatingadmissionpolicies,"
+        "validatingwebhookconfigurations,validatingadmissionpolicies,devicetaintrules,"
         "validatingadmissionpolicybindings"
     )
-    release.wait("its objects to go", lambda: not _named(release, "-n", NAMESPACE, kinds))
+    everything = f"{kinds},{more_kinds}"
+    release.wait("its objects to go", lambda: not _named(release, "-n", NAMESPACE, everything))
     assert _named(release, cluster_kinds) == []
+    assert release.get("-A", "resourceclaimtemplates") == []
     release.wait("the slices to go", lambda: not release.get("resourceslices"))
 
 
@@ -210,3 +242,14 @@ def _named(release: Release, *arguments: str) -> list[str]:
         for item in found
         if "quadrant" in item["metadata"]["name"]
     ]
+
+
+def test_uninstall_leaves_on_the_nodes_what_the_documentation_says(release: Release) -> None:
+    """The plugin's state, in its folder; no CDI file, no socket, nothing that claims anything."""
+    for node in release.state["nodes"]:
+        state = Path(node["plugins_dir"]) / "gpu.quadrant.dev"
+        assert list(Path(node["plugins_dir"]).iterdir()) == [state]
+        left = [path for path in state.rglob("*") if path.is_socket() or "metadata" in path.parts]
+        assert [path for path in left if not path.is_dir()] == []
+        assert list(Path(node["registry_dir"]).iterdir()) == []
+        assert list(Path(node["cdi_dir"]).iterdir()) == []

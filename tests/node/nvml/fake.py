@@ -32,7 +32,7 @@ class FakeMachine:
     """One machine with cards: a description of its own, and the state beside it."""
 
     def __init__(self, built: Path, folder: Path, description: str) -> None:
-        self._built = built
+        self.built = built
         for profiles in (HERE / "machines").glob("*.mig"):
             shutil.copy(profiles, folder)
         self.description = folder / "machine.txt"
@@ -43,8 +43,8 @@ class FakeMachine:
     def variables(self) -> dict[str, str]:
         """What a process needs to find the library, the programs and this machine."""
         return {
-            "LD_LIBRARY_PATH": str(self._built),
-            "PATH": f"{self._built}{os.pathsep}{os.environ['PATH']}",
+            "LD_LIBRARY_PATH": str(self.built),
+            "PATH": f"{self.built}{os.pathsep}{os.environ['PATH']}",
             "QUADRANT_FAKE_NVML": str(self.description),
         }
 
