@@ -170,6 +170,7 @@ CHART: Mapping[str, Way] = {
 
 _BUILT = "tests/helm/test_install.py::release"
 _HACK_CLUSTER = "tests/cluster/test_hack_cluster.py"
+_OWN = "tests/helm/test_installed_settings.py::test_certificates_become_ones_own_again"
 _PAGES = "tests/hack/test_reference.py::test_the_pages_are_as_the_code_makes_them"
 ELSEWHERE: Mapping[str, str] = {
     "buildah bud -t REPOSITORY:0.1.0 --timestamp 0 .": _BUILT,
@@ -187,6 +188,16 @@ ELSEWHERE: Mapping[str, str] = {
     "rm $D/faults": (
         "tests/node/health/test_monitor.py::test_simulated_faults_come_and_go_with_their_lines"
     ),
+    (
+        "kubectl -n quadrant-system get secret quadrant-webhooks "
+        r"-o 'jsonpath={.data.trusted\.crt}' | base64 -d > both.crt"
+    ): _OWN,
+    "cat ca.crt >> both.crt": _OWN,
+    (
+        f"{_UPGRADE} --wait --force-conflicts --set certificates.secretName=quadrant-serving "
+        '--set certificates.caBundle="$(base64 -w0 both.crt)"'
+    ): _OWN,
+    f'{_UPGRADE} --set certificates.caBundle="$(base64 -w0 ca.crt)"': _OWN,
     "hack/cluster up": f"{_HACK_CLUSTER}::test_two_nodes_come_up_run_pods_and_leave_nothing",
     "hack/cluster up --name cp --control-plane-only": "tests/helm/test_device_plugin.py::cluster",
     "hack/cluster kill kube-apiserver --signal STOP": (
