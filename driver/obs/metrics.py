@@ -5,6 +5,8 @@ docs/reference/metrics.md is made from them. No label ever holds what users make
 claim, a sentence), so the number of series is bounded by models, results and reasons.
 """
 
+from functools import partial
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -25,91 +27,86 @@ _WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 _SCORES = (-100, -50, -20, -10, -5, -2, -0.5, 0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99)
 _PREPARES = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 45.0)
 
+# Makes one that is collected with the others.
+_Counters = partial[Counter]
+_Histograms = partial[Histogram]
+
 
 class ControllerMetrics:
     """What the controller counts while it works; gauges of its state are collected when read."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.reviews = Counter(
-            "quadrant_commit_reviews",
-            "Reviews of allocations by what came of them.",
-            ["result"],
-            registry=registry,
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._commits(counter, histogram)
+        self._placements(counter, histogram)
+
+    def _commits(self, counter: _Counters, histogram: _Histograms) -> None:
+        self.reviews = counter(
+            "quadrant_commit_reviews", "Reviews of allocations by what came of them.", ["result"]
         )
-        self.denials = Counter(
-            "quadrant_commit_denials",
-            "Allocations refused, by the kind of reason.",
-            ["reason"],
-            registry=registry,
+        self.denials = counter(
+            "quadrant_commit_denials", "Allocations refused, by the kind of reason.", ["reason"]
         )
-        self.rejections = Counter(
+        self.rejections = counter(
             "quadrant_rejections",
             "Decisions that found no devices or no node, once for each kind of reason.",
             ["axis", "reason"],
-            registry=registry,
         )
-        self.scores = Histogram(
+        self.scores = histogram(
             "quadrant_commit_score",
             "Scores of the chosen devices; what they mean is the policy's business.",
             ["policy"],
-            registry=registry,
             buckets=_SCORES,
         )
-        self.landed = Histogram(
+        self.decisions = histogram(
+            "quadrant_commit_decision_seconds",
+            "Time of one decision about the devices of a claim.",
+            buckets=_DECISIONS,
+        )
+        self.landed = histogram(
             "quadrant_commit_landed_seconds",
             "Time from our answer until the watch shows the allocation.",
-            registry=registry,
             buckets=_LANDINGS,
         )
-        self.conflicts = Counter(
+        self.conflicts = counter(
             "quadrant_conflicts",
             "Reviews of claims, and writes of ours, that a newer version had overtaken.",
             ["what"],
-            registry=registry,
         )
-        self.calls = Histogram(
-            "quadrant_api_call_seconds",
-            "Time of one call to the API server, watches apart; each try counts.",
-            ["verb", "result"],
-            registry=registry,
-            buckets=_ROUND_TRIPS,
-        )
-        self.decisions = Histogram(
-            "quadrant_commit_decision_seconds",
-            "Time of one decision about the devices of a claim.",
-            registry=registry,
-            buckets=_DECISIONS,
-        )
-        self.round_trips = Histogram(
+        self.round_trips = histogram(
             "quadrant_admission_seconds",
             "Time from the first byte of a review to its answer.",
             ["path", "result"],
-            registry=registry,
             buckets=_ROUND_TRIPS,
         )
-        self.placements = Counter(
+
+    def _placements(self, counter: _Counters, histogram: _Histograms) -> None:
+        self.placements = counter(
             "quadrant_placements",
             "Pods whose scheduling gate was lifted, by what came of the search for a node.",
             ["result"],
-            registry=registry,
         )
-        self.waits = Histogram(
+        self.waits = histogram(
             "quadrant_placement_wait_seconds",
             "Time from a pod's creation until its gate was lifted.",
-            registry=registry,
             buckets=_WAITS,
         )
-        self.plans = Histogram(
+        self.plans = histogram(
             "quadrant_placement_decision_seconds",
             "Time to find the best node for a pod, the turns of others in between included.",
-            registry=registry,
             buckets=_DECISIONS,
         )
-        self.reclaimed = Counter(
+        self.reclaimed = counter(
             "quadrant_allocations_reclaimed",
             "Allocations that nobody used and that were taken away.",
-            registry=registry,
+        )
+        self.calls = histogram(
+            "quadrant_api_call_seconds",
+            "Time of one call to the API server, watches apart; each try counts.",
+            ["verb", "result"],
+            buckets=_ROUND_TRIPS,
         )
 
     def called(self, verb: str, result: str, seconds: float) -> None:

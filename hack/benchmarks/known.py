@@ -47,7 +47,7 @@ def main() -> None:
         features=release(LATEST).features,
         defaults=Defaults(node="compact", gpu="compact"),
     )
-    put: dict[str, Callable[[Any], None]] = {
+    put: dict[str, Callable[[Any], object]] = {
         "DeviceClass": cluster.put_class,
         "ResourceSlice": cluster.put_slice,
         "Node": cluster.put_node,

@@ -76,6 +76,17 @@ def decisions(sheet: Sheet) -> None:
     ):
         query = rate(f"quadrant_{metric}_total", label)
         sheet.panel("timeseries", title, description, [(query, f"{{{{{label}}}}}")], unit="ops")
+    _times(sheet)
+    scores = "sum by (le) (increase(quadrant_commit_score_bucket{%s}[$__rate_interval]))"
+    sheet.panel(
+        "heatmap",
+        "Scores of the chosen devices",
+        "What a score means is the policy's business; with compact it is how full they are.",
+        [(scores % CLUSTER, "{{le}}")],
+    )
+
+
+def _times(sheet: Sheet) -> None:
     for title, description, queries in (
         (
             "Commit decision",
@@ -104,10 +115,3 @@ def decisions(sheet: Sheet) -> None:
         ),
     ):
         sheet.panel("timeseries", title, description, queries, unit="s")
-    scores = "sum by (le) (increase(quadrant_commit_score_bucket{%s}[$__rate_interval]))"
-    sheet.panel(
-        "heatmap",
-        "Scores of the chosen devices",
-        "What a score means is the policy's business; with compact it is how full they are.",
-        [(scores % CLUSTER, "{{le}}")],
-    )

@@ -18,6 +18,20 @@ def controller(sheet: Sheet) -> None:
             )
         ],
     )
+    _heard(sheet)
+    reclaimed = f"quadrant_allocations_reclaimed_total{{{CLUSTER}}}"
+    sheet.panel(
+        "timeseries",
+        "Answers outstanding, allocations reclaimed",
+        "Answers not yet seen stored; allocations taken back because nobody used them.",
+        [
+            (f"max(quadrant_answers_outstanding{{{CLUSTER}}})", "outstanding"),
+            (f"sum(increase({reclaimed}[$__rate_interval]))", "reclaimed"),
+        ],
+    )
+
+
+def _heard(sheet: Sheet) -> None:
     restarts = rate("quadrant_watch_restarts_total", "resource, reason")
     relists = f"sum by (resource) (increase(quadrant_relists_total{{{CLUSTER}}}[$__rate_interval]))"
     silence = f"max by (resource) (quadrant_watch_silence_seconds{{{CLUSTER}}})"
@@ -51,21 +65,6 @@ def controller(sheet: Sheet) -> None:
                 )
             ],
             "ops",
-        ),
-        (
-            "Answers outstanding, allocations reclaimed",
-            "Answers not yet seen stored; allocations taken back because nobody used them.",
-            [
-                (f"max(quadrant_answers_outstanding{{{CLUSTER}}})", "outstanding"),
-                (
-                    (
-                        f"sum(increase(quadrant_allocations_reclaimed_total{{{CLUSTER}}}"
-                        "[$__rate_interval]))"
-                    ),
-                    "reclaimed",
-                ),
-            ],
-            "short",
         ),
     ):
         sheet.panel("timeseries", title, description, queries, unit=unit)
