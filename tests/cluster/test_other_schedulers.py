@@ -90,7 +90,7 @@ def unschedulable(site: Site) -> Callable[[str], bool]:
 
 def test_shares_from_two_schedulers(site: Site) -> None:
     """With the node axis for the pods of both: 30 pods for 20 places, and what goes is followed."""
-    fills(both, request(**share()), PLACES, {})
+    fills(site, request(**share()), PLACES, {})
     before = owners(site)
     for scheduler in (FIRST, second.NAME):
         leaver = next(one for one in before if site.pod(one)["spec"]["schedulerName"] == scheduler)
@@ -103,7 +103,7 @@ def test_shares_from_two_schedulers(site: Site) -> None:
 
 def test_whole_cards_from_two_schedulers(site: Site) -> None:
     """Without the node axis, as for schedulers that know no nomination: 12 pods for 8 cards."""
-    fills(both, request(), {"t4": 4, "a10g": 4}, BY_SCORE)
+    fills(site, request(), {"t4": 4, "a10g": 4}, BY_SCORE)
     assert not any(one["status"].get("nominatedNodeName") for one in site.api.list("pods"))
 
 
