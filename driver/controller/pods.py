@@ -328,8 +328,8 @@ def _check(container: Mapping[str, Any], ask: Ask, context: ReviewContext) -> No
     if ask.shares and not context.features.consumable_capacity:
         raise ImpossibleRequestError(
             f"container {container['name']!r} asks for a share of a card, which this cluster "
-            "cannot give: it needs the feature gate DRAConsumableCapacity (on by default from "
-            f"Kubernetes 1.36); whole cards can be asked for with {context.resources.count} alone"
+            "cannot give: it needs Kubernetes 1.36, or 1.35 with the feature gate "
+            f"DRAConsumableCapacity; ask for whole cards with {context.resources.count} alone"
         )
 
 

@@ -76,3 +76,9 @@ def test_the_notes_name_the_gates_that_an_old_kubernetes_needs(chart: Chart, gat
     assert gate not in chart.notes(GATES[gate], kubernetes="1.36.0")
     if GATES[gate]:
         assert gate not in chart.notes({}, kubernetes="1.35.0")
+
+
+def test_the_notes_warn_of_shares_where_the_scheduler_cannot_count_them(chart: Chart) -> None:
+    """kube-scheduler 1.34 asks the first card of a slice whether there is room on the others."""
+    assert "leave it off" in chart.notes({}, kubernetes="1.34.4")
+    assert "leave it off" not in chart.notes({}, kubernetes="1.35.0")
