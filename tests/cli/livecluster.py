@@ -57,9 +57,11 @@ class LiveCluster:
     ) -> Json:
         """A claim with these devices; without any it waits."""
         metadata: Json = {"name": name, "namespace": "ns", "creationTimestamp": CREATED}
+        metadata |= more.pop("metadata", {})
         metadata["annotations"] = annotations or {}
         metadata["labels"] = more.pop("labels", {})
         exactly = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
+        exactly |= more.pop("exactly", {})
         item: Json = {
             "metadata": metadata,
             "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},

@@ -21,7 +21,7 @@ PROGRAMS = frozenset(
 
 # Written by hack/reference from the program itself, and compared with it.
 _GENERATED = "<!-- from here on: .venv/bin/python -m hack.reference"
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "console"})
 _PROMPT = "$ "
 _PLUGIN = "kubectl quadrant "
@@ -74,13 +74,13 @@ def of(page: Path) -> Iterator[Command]:
         yield from _of_notes(text, name)
         return
     text = text.partition(_GENERATED)[0]
-    for language, block in _BLOCK.findall(text):
+    for language, block in BLOCK.findall(text):
         if language == "console":
             yield from _of_console(block.replace(_MORE, " "), name)
         elif language in _SHELLS:
             for found in _LINE.finditer(block.replace(_MORE, " ")):
                 yield from _of_line(found[0], name)
-    for paragraph in _BLOCK.sub("\n", text).split("\n\n"):
+    for paragraph in BLOCK.sub("\n", text).split("\n\n"):
         for span in _INLINE.findall(paragraph):
             line = " ".join(span.replace("\\|", "|").split())
             if " " in line and _is_program(line):

@@ -55,10 +55,10 @@ def fault(
     if not re.search(way.shows, done.stdout, re.MULTILINE):
         return f"{told}has nothing like {way.shows}"
     unlike = (one.shown for one in commands() if one.name == short(written or text))
-    return "".join(f"{told}its page says\n{one}" for one in unlike if not _like(done.stdout, one))
+    return "".join(f"{told}its page says\n{one}" for one in unlike if not like(done.stdout, one))
 
 
-def _like(output: str, shown: str) -> bool:
+def like(output: str, shown: str) -> bool:
     """Whether a page's words are there, however its lines are broken; an ellipsis is anything."""
     parts = (re.escape(" ".join(part.split())) for part in shown.split("…"))
     return re.search(".*?".join(parts), " ".join(output.split())) is not None
