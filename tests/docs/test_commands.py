@@ -53,10 +53,11 @@ def test_what_is_named_exists() -> None:
         one.text for one in commands() if _mentioned(one) or one.name in map(short, book.NAMED)
     ]
     assert names
-    assert [fault for name in names if (fault := _fault(name.split()))] == []
+    unknown = [unlike for name in names if (unlike := _unknown(name.split()))]
+    assert not unknown, "\n".join(unknown)
 
 
-def _fault(words: list[str]) -> str:
+def _unknown(words: list[str]) -> str:
     program, *rest = words[1:] if words[:2] == ["kubectl", "quadrant"] else words
     if program.removeprefix("./").startswith("hack/"):
         return "" if (ROOT / program).is_file() else f"{program} is not there"
