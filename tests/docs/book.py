@@ -27,7 +27,7 @@ _SMALL = Way(more="--nodes 8 --decisions 2 --claims 2")
 
 OFFLINE: Mapping[str, Way] = {
     'export PATH="$PWD/.venv/bin:$PATH"': Way(more="&& command -v quadrant"),
-    "make help": Way(shows="make|test +Everything that needs no cluster"),
+    "make help": Way(shows="test +Everything that needs no cluster"),
     "./hack/demo": Way(shows="four modes simulated"),
     "quadrant simulate -f deviceclasses/gpu.yaml -f my-manifests/ -f inventory.yaml": Way(
         shows="t4/gpu-0 by compact"
