@@ -134,6 +134,16 @@ class Release:
             self.kubectl("-n", NAMESPACE, "logs", name, "--tail=-1") for name in self.pods()
         )
 
+    @contextlib.contextmanager
+    def frozen(self, component: str) -> Iterator[None]:
+        """A part of Kubernetes does nothing for a while."""
+        for_it = (self.state["name"], "kill", component, "--signal")
+        hack_cluster(*for_it, "STOP")
+        try:
+            yield
+        finally:
+            hack_cluster(*for_it, "CONT")
+
     def unanswered(self) -> list[str]:
         """What the API server says of calls of our webhooks that came to nothing, so far.
 
