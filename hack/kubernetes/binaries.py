@@ -59,9 +59,20 @@ def ensure(version: str, *, cache: Path) -> dict[str, str]:
     _once(module, partial(_derive, version, module, cache=cache))
     programs: dict[str, str] = {}
     for build in (_tools(cache), _kubernetes(version, module=module, cache=cache)):
-        _once(build.folder, partial(_run, build, cache=cache))
-        programs |= {path.name: str(path) for path in sorted(build.folder.iterdir())}
+        programs |= _built(build, cache=cache)
     return programs
+
+
+def ensure_tools(title: str, module: Path, *, cache: Path) -> dict[str, str]:
+    """Build all tools of another module; return the path of every program by its name."""
+    packages = tool_packages((module / "go.mod").read_text(encoding="utf-8"))
+    folder = cache / "bin" / f"{title}-{_key(module)}"
+    return _built(Build(title, module, packages, "-s -w", folder), cache=cache)
+
+
+def _built(build: Build, *, cache: Path) -> dict[str, str]:
+    _once(build.folder, partial(_run, build, cache=cache))
+    return {path.name: str(path) for path in sorted(build.folder.iterdir())}
 
 
 def _once(folder: Path, make: Callable[[], None]) -> None:

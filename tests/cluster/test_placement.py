@@ -67,7 +67,7 @@ def test_full_node(site: Site) -> None:
 
 def take_card(site: Site, node: str, index: int) -> None:
     """Allocate a whole card to a claim of nobody, as a scheduler would."""
-    name = f"taken-{index}"
+    name = f"taken-{node}-{index}"
     site.api.create("claims", claim(name, request(index=index)))
     device = history.devices(site.api.list("slices"))[node, f"gpu-{index}"]
     result = {
@@ -109,3 +109,35 @@ def test_gate_webhook_is_down(site: Site) -> None:
 def _is_gated(site: Site) -> bool:
     probe = pod("probe", claims={"gpu": made_from("share")})
     return "schedulingGates" in site.api.create("pods", probe, dryRun="All")["spec"]
+
+
+def test_pod_that_fits_nowhere_is_shown_to_autoscalers(site: Site) -> None:
+    """It keeps neither our gate nor a nomination: Cluster Autoscaler passes over both kinds."""
+    site.api.create("templates", template("five", request(count=5)))
+    site.api.create("pods", pod("large", claims={"gpu": made_from("five")}))
+
+    def shown() -> bool:
+        return site.condition("large")[0] == "Unschedulable"
+
+    site.wait("the scheduler to say so", shown)
+    assert not gates(site, "large")
+    assert not site.pod("large")["status"].get("nominatedNodeName")
+
+
+def test_lost_nomination_is_taken_back(site: Site) -> None:
+    """A pod whose node fills up, as all others, becomes unschedulable and is nominated no more."""
+    site.api.create("templates", template("whole", request()))
+    with site.frozen("kube-scheduler"):
+        site.api.create("pods", pod("late", claims={"gpu": made_from("whole")}))
+        nominated(site, "late")
+        for node in ("t4", "a10g"):
+            for index in range(4):
+                take_card(site, node, index)
+
+    def shown() -> bool:
+        pod = site.pod("late")
+        return site.condition("late")[0] == "Unschedulable" and not pod["status"].get(
+            "nominatedNodeName"
+        )
+
+    site.wait("an unschedulable pod without a nomination", shown)
