@@ -232,6 +232,7 @@ EXCUSED: Mapping[str, str] = {
     "./hack/bench schedule": "minutes on a control plane with 500 nodes",
     "./hack/bench all -o json": "all of the above, `schedule` included",
     ".venv/bin/python -m hack.pictures 12": "a minute; the same code as for one picture",
+    ".venv/bin/pytest tests/cluster/test_failover.py -o log_cli=true -o log_cli_level=INFO": _SUITE,
     "hack/cluster build": "hack/test does it before the tests on clusters",
     "hack/kind up 1.34": "needs Docker",
     "hack/kind config 1.34": "needs Docker",
