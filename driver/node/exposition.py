@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from driver.model import names
 from driver.model.resourceslice import Device, DeviceTaint
 from driver.node.held import HeldDevice, PreparedClaim
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 
 _LABELS = ["UUID", "device"]
 

@@ -7,22 +7,22 @@ import asyncio
 import secrets
 from pathlib import Path
 
-from driver.node import cdi
 from driver.node.card import Inventory
-from driver.node.cdifiles import CdiFiles
 from driver.node.claims import NodeFacts
+from driver.node.containers import cdi
+from driver.node.containers.cdifiles import CdiFiles
+from driver.node.containers.metadatafiles import MetadataFiles
+from driver.node.containers.vendor import vendor_devices
 from driver.node.errors import NodeError
 from driver.node.faults import Reach, pass_by
 from driver.node.health.start import start_ward
 from driver.node.inventories import inventory, numbered
-from driver.node.metadatafiles import MetadataFiles
-from driver.node.recover import recover
 from driver.node.settings import NodeSettings
 from driver.node.sharing.offered import cards_by_name
 from driver.node.sharing.start import parts_made, start_sharing
-from driver.node.store import ClaimStore
+from driver.node.state.recover import recover
+from driver.node.state.store import ClaimStore
 from driver.node.turn import Turn
-from driver.node.vendor import vendor_devices
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _VENDOR_PERIOD_S = 30.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from driver.model.resourceslice import Device
 from driver.node.settings import NodeSettings
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 
 
 class Meter:

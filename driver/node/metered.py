@@ -11,7 +11,7 @@ from driver.model.resourceslice import Device
 from driver.node.errors import NodeError
 from driver.node.exposition import DeviceCollector
 from driver.node.meter import Meter
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 from driver.obs import scrape
 from driver.obs.metrics import NodeMetrics
 

@@ -25,7 +25,7 @@ from driver.node.board import Taints
 from driver.node.claims import ClaimRef
 from driver.node.errors import StorageError
 from driver.node.held import PreparedClaim
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 
 # Name of this source on the board.
 SOURCE = "occupied"

@@ -15,16 +15,16 @@ import msgspec
 import structlog
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node import cdi
-from driver.node.cdifiles import CdiFiles
-from driver.node.checkpoint import Book, Record, drop, put
 from driver.node.claims import ClaimRef, NodeFacts, entry, usable_uid
+from driver.node.containers import cdi
+from driver.node.containers.cdifiles import CdiFiles
 from driver.node.errors import ClaimRefusedError, DoubleUseError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.held import PreparedClaim, conflict, resumed
 from driver.node.sharing.rules import disagreement
 from driver.node.sharing.setup import CardSetup
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import Book, Record, drop, put
+from driver.node.state.store import ClaimStore
 from driver.obs import tracing
 
 # The claim as the API server has it now, None when there is none of that name.

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from driver.model.errors import QuadrantError
-from driver.node.adopt import find_lost
-from driver.node.calls import Calls
 from driver.node.card import Inventory
 from driver.node.faults import Reach, pass_by
-from driver.node.listen import listen
+from driver.node.kubelet.calls import Calls
+from driver.node.kubelet.listen import listen
 from driver.node.local import LocalNode
 from driver.node.meter import meter
 from driver.node.settings import NodeSettings
 from driver.node.showing import Showing
+from driver.node.state.adopt import find_lost
 
 if TYPE_CHECKING:
     from driver.kube.rest import Rest

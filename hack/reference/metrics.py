@@ -18,7 +18,7 @@ from driver.controller.policies import Defaults
 from driver.controller.term import Term
 from driver.model.allocation import Features
 from driver.node.exposition import DeviceCollector
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 from driver.obs.metrics import ControllerMetrics, NodeMetrics
 from hack.reference.markdown import code, page, prose, table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 from tests.cluster import workloads
 from tests.cluster.plugins import away, devices, plugin, registered, running
 from tests.cluster.site import Site

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.node.checkpoint import drop, put
 from driver.node.faults import FaultPoint
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import drop, put
+from driver.node.state.store import ClaimStore
 from hack.deployment import Part
 from tests.cluster import workloads
 from tests.cluster.plugins import away, plugin, registered, running
@@ -26,7 +26,7 @@ NODE = "t4"
 _CUT = ("--simulate=2xA100-SXM4-40GB", "--mig=dynamic")
 # By this a container's process is found.
 _STUBBORN = "quadrant-stubborn"
-# The journal is written anew after so many lines (driver.node.store).
+# The journal is written anew after so many lines (driver.node.state.store).
 _NEARLY_FULL = 252
 
 

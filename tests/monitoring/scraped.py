@@ -14,12 +14,12 @@ from driver.controller.term import Term
 from driver.kube.informer import Informer
 from driver.model.resourceclaim import ResourceClaim
 from driver.model.resourceslice import Device, DeviceTaint
-from driver.node.checkpoint import put
 from driver.node.device import device
 from driver.node.exposition import DeviceCollector
 from driver.node.held import HeldDevice, PreparedClaim
 from driver.node.simulated import cards
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import put
+from driver.node.state.store import ClaimStore
 from driver.obs import scrape
 from driver.obs.metrics import ControllerMetrics, NodeMetrics
 from driver.wire.decode import convert

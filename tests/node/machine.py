@@ -6,20 +6,20 @@ from pathlib import Path
 from msgspec import structs
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.cdi import AnswerDevice
-from driver.node.cdifiles import CdiFiles
-from driver.node.checkpoint import Book, Record
 from driver.node.claims import ClaimRef, NodeFacts
+from driver.node.containers.cdi import AnswerDevice
+from driver.node.containers.cdifiles import CdiFiles
+from driver.node.containers.metadatafiles import MetadataFiles
 from driver.node.faults import FaultPoint
 from driver.node.held import PreparedClaim
-from driver.node.metadatafiles import MetadataFiles
 from driver.node.prepare import Preparer
-from driver.node.recover import recover
 from driver.node.sharing.daemons import Daemons
 from driver.node.sharing.partitions import MigMode
 from driver.node.sharing.setup import CardSetup
 from driver.node.sharing.simulated import CardState, SimulatedControl
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import Book, Record
+from driver.node.state.recover import recover
+from driver.node.state.store import ClaimStore
 from tests.node.builders import DRIVER, facts
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.node.cdi import answer, claim_of, document, file_name, kind
 from driver.node.claims import entry
+from driver.node.containers.cdi import answer, claim_of, document, file_name, kind
 from driver.node.held import HeldDevice, PreparedClaim
 from tests.node.builders import DRIVER, claim, facts, held, prepared, ref, result
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.node.checkpoint import Book, DamagedLine, Record, decode, drop, encode, put
 from driver.node.errors import StorageError
 from driver.node.faults import FaultPoint
 from driver.node.held import PreparedClaim
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import Book, DamagedLine, Record, decode, drop, encode, put
+from driver.node.state.store import ClaimStore
 from tests.node.builders import UIDS, held, prepared
 from tests.node.test_cdi import CLAIMS
 

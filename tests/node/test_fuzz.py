@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driver._proto import dra_v1_pb2
-from driver.node.checkpoint import Book, encode, put
 from driver.node.errors import StorageError
 from driver.node.held import PreparedClaim
-from driver.node.service import ClaimWork, add_services
-from driver.node.store import ClaimStore
+from driver.node.kubelet.service import ClaimWork, add_services
+from driver.node.state.checkpoint import Book, encode, put
+from driver.node.state.store import ClaimStore
 from tests.node.builders import CLAIMS, DRIVER, UIDS, held, prepared, ref
 from tests.node.machine import Machine
 

@@ -16,7 +16,7 @@ from tests.node.machine import Machine
 _SCRIPT = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from driver.node.checkpoint import put
+from driver.node.state.checkpoint import put
 from driver.node.faults import FaultPoint
 from tests.node.builders import CLAIMS, prepared, ref
 from tests.node.machine import Machine

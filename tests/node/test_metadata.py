@@ -10,9 +10,10 @@ import pytest
 from msgspec import structs
 
 from driver.model.names import POD_CLAIM_NAME
-from driver.node import cdi, claims
+from driver.node import claims
+from driver.node.containers import cdi
+from driver.node.containers.metadata import documents, mounts
 from driver.node.held import Metadata, Partition
-from driver.node.metadata import documents, mounts
 from driver.node.settings import NodeSettings
 from tests.kube.apiserver import ApiServer
 from tests.node.builders import (

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.adopt import Ask, find_lost
 from driver.node.board import Taints
 from driver.node.claims import ClaimRef
 from driver.node.errors import NodeError
 from driver.node.occupied import Occupied
+from driver.node.state.adopt import Ask, find_lost
 from tests.node.builders import CLAIMS, DRIVER, UIDS, claim, ref, result
 from tests.node.machine import Machine
 from tests.node.test_publish import until

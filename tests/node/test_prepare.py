@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from driver.model.gpuconfig import Interval
 from driver.model.resourceclaim import ResourceClaimConsumerReference
-from driver.node.checkpoint import drop, put
 from driver.node.device import device_name
 from driver.node.errors import ClaimRefusedError, DoubleUseError, StorageError
 from driver.node.faults import FaultPoint
 from driver.node.held import HeldDevice, PreparedClaim, conflict
+from driver.node.state.checkpoint import drop, put
 from driver.obs import tracing
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import CrashError, Machine

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.checkpoint import put
-from driver.node.dropped import Dropped
 from driver.node.errors import ClaimRefusedError, StorageError
 from driver.node.faults import FaultPoint
 from driver.node.sharing.locks import CardLocks
+from driver.node.state.checkpoint import put
+from driver.node.state.dropped import Dropped
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result, slicing
 from tests.node.machine import Machine
 
@@ -118,7 +118,7 @@ async def test_a_claim_that_the_other_instance_is_stuck_with_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kubelet is told in time; other claims do not wait."""
-    monkeypatch.setattr("driver.node.claimlocks._PATIENCE_S", 0.05)
+    monkeypatch.setattr("driver.node.state.claimlocks._PATIENCE_S", 0.05)
     old, new = Machine(tmp_path, CLAIMS).start(), Machine(tmp_path, CLAIMS).start()
     async with old.store.turns.held(UIDS[0]):
         with pytest.raises(StorageError, match=f"has worked on claim {UIDS[0]}"):

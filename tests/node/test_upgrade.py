@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.node.checkpoint import put
 from driver.node.errors import DoubleUseError
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import put
+from driver.node.state.store import ClaimStore
 from tests.node.builders import CLAIMS, UIDS, claim, prepared, ref, result
 from tests.node.machine import Machine
 from tests.node.versions import written_by_the_next

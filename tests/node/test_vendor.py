@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from driver.node.vendor import vendor_devices
+from driver.node.containers.vendor import vendor_devices
 
 TOOLKIT = """\
 cdiVersion: 0.5.0

@@ -13,7 +13,6 @@ from pathlib import Path
 import structlog
 
 from driver.model.gpuconfig import Interval
-from driver.node.checkpoint import Book, Record, put
 from driver.node.errors import HardwareError
 from driver.node.faults import Reach, pass_by
 from driver.node.held import PreparedClaim, takes
@@ -24,7 +23,8 @@ from driver.node.sharing.parts import Parts, made_parts
 from driver.node.sharing.port import CardControl
 from driver.node.sharing.rules import daemon_cards, slices_time
 from driver.node.sharing.witness import Witness
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import Book, Record, put
+from driver.node.state.store import ClaimStore
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from driver.node.sharing.port import CardControl
 from driver.node.sharing.setup import CardSetup
 from driver.node.sharing.simulated import SimulatedControl
 from driver.node.sharing.witness import Witness
-from driver.node.store import ClaimStore
+from driver.node.state.store import ClaimStore
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec import structs
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.cdi import answer, document
 from driver.node.claims import NodeFacts, entry
+from driver.node.containers.cdi import answer, document
 from driver.node.mig import MigInstance
 from driver.node.sharing.offered import offered
 from driver.node.sharing.partitions import MigMode

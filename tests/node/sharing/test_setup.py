@@ -8,11 +8,11 @@ import pytest
 
 from driver.model.gpuconfig import Interval
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.checkpoint import drop, put
 from driver.node.claims import entry
 from driver.node.errors import CardFailedError, ClaimRefusedError, HardwareError
 from driver.node.mig import MigInstance
 from driver.node.sharing.simulated import SimulatedControl
+from driver.node.state.checkpoint import drop, put
 from tests.node.builders import UIDS, claim, ref, result, slicing
 from tests.node.machine import Machine
 
@@ -142,7 +142,7 @@ async def test_parts_are_left_until_it_is_known_whose_they_are(tmp_path: Path) -
     """The API says which claims there are; then what was made here and nobody has is removed."""
     node = await forgotten(tmp_path)
     assert there(node) == [("1g.4gb", 0), ("2g.8gb", 2)]
-    # As `driver.node.adopt` enters what the API knows.
+    # As `driver.node.state.adopt` enters what the API knows.
     found = entry(ref(0), PARTS[0], node.facts())
     node.store.locked(lambda _book: put(found))
     node.store.settle()

@@ -1,8 +1,9 @@
 """The CDI files of our claims in one folder: written whole, removed, found again after a restart.
 
-Blocking; called in threads. What is in the files is `driver.node.cdi`'s business. Nothing is synced
-to the disk, and the folder is usually in memory: after a power cut no container is left, and the
-kubelet has every claim prepared again, which looks at each byte. The checkpoint is synced.
+Blocking; called in threads. What is in the files is `driver.node.containers.cdi`'s business.
+Nothing is synced to the disk, and the folder is usually in memory: after a power cut no container
+is left, and the kubelet has every claim prepared again, which looks at each byte. The checkpoint is
+synced.
 """
 
 from collections.abc import Iterator
@@ -11,12 +12,12 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from driver.node import cdi
+from driver.node.containers import cdi
+from driver.node.containers.metadatafiles import MetadataFiles
 from driver.node.errors import StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.files import TEMPORARY, replace_file
 from driver.node.held import PreparedClaim
-from driver.node.metadatafiles import MetadataFiles
 
 # The container runtime may run as another user.
 _MODE = 0o644

@@ -13,7 +13,7 @@ import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
 from driver.node.errors import NodeError
-from driver.node.registration import RegistrationService
+from driver.node.kubelet.registration import RegistrationService
 from driver.node.settings import NodeSettings
 
 Checks = Mapping[str, Callable[[], bool]]

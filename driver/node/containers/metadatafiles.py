@@ -1,7 +1,8 @@
 """The metadata files of our claims: one folder for each claim, which is there before its CDI file.
 
-Blocking; called in threads. What is in the files is `driver.node.metadata`'s business. Nothing is
-synced to the disk: after a power cut no container is left, and the next prepare looks again.
+Blocking; called in threads. What is in the files is `driver.node.containers.metadata`'s business.
+Nothing is synced to the disk: after a power cut no container is left, and the next prepare looks
+again.
 """
 
 import secrets
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import structlog
 
+from driver.node.containers.metadata import documents, host_path
 from driver.node.errors import StorageError
 from driver.node.files import TEMPORARY
 from driver.node.held import PreparedClaim
-from driver.node.metadata import documents, host_path
 
 log = structlog.get_logger(__name__)
 

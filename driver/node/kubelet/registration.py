@@ -10,8 +10,8 @@ import structlog
 
 from driver._proto import pluginregistration_v1_pb2, pluginregistration_v1_pb2_grpc
 from driver.node.health.service import HEALTH_SERVICES
+from driver.node.kubelet.service import SUPPORTED_SERVICES
 from driver.node.meter import NOBODY, Meter
-from driver.node.service import SUPPORTED_SERVICES
 
 _PLUGIN_TYPE = "DRAPlugin"
 

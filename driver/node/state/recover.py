@@ -5,11 +5,11 @@ Every step runs under the checkpoint's lock, so that a second instance cannot pr
 
 import structlog
 
-from driver.node.cdifiles import CdiFiles
-from driver.node.checkpoint import Book, Record, drop, put
+from driver.node.containers.cdifiles import CdiFiles
 from driver.node.errors import StorageError
 from driver.node.held import PreparedClaim
-from driver.node.store import Change, ClaimStore
+from driver.node.state.checkpoint import Book, Record, drop, put
+from driver.node.state.store import Change, ClaimStore
 
 log = structlog.get_logger(__name__)
 
@@ -20,7 +20,7 @@ def recover(store: ClaimStore, files: CdiFiles, *, boot: str) -> None:
     Checkpoint whole: files of claims that it does not know are removed, missing ones are made.
     Checkpoint lost or damaged: the files are believed first, because a file stands for its claim
     from before the first container starts until after the last has ended. It stays `is_lost`,
-    because claims may be in neither: the API server has to be asked (`driver.node.adopt`).
+    because claims may be in neither: the API server has to be asked (`driver.node.state.adopt`).
 
     Raises `StorageError` when the checkpoint cannot be written. A CDI file that cannot be written
     or removed is only logged: preparing its claim tries again.

@@ -22,8 +22,8 @@ import msgspec
 
 from driver.model.names import CLAIM_ENTRY
 from driver.node.card import ALL_CORES, MIB
+from driver.node.containers.metadata import mounts
 from driver.node.held import HeldDevice, PreparedClaim
-from driver.node.metadata import mounts
 from driver.node.sharing.edits import Edits, device_edits, mps_limits
 
 # The oldest version that has annotations; containerd 1.7 and CRI-O 1.28 read it.

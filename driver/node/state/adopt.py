@@ -1,9 +1,9 @@
 """After a lost checkpoint: what the API server says is held here.
 
-The CDI files come first (`driver.node.recover`): they say what was prepared. A claim that has no
-file any more but is allocated devices of this node and reserved for a pod may be in use all the
-same, so it is entered as well, marked as found: should the kubelet never unprepare it, it is let
-go of when its allocation ends (`driver.node.occupied`).
+The CDI files come first (`driver.node.state.recover`): they say what was prepared. A claim that
+has no file any more but is allocated devices of this node and reserved for a pod may be in use all
+the same. So it is entered as well, marked as found: should the kubelet never unprepare it, it is
+let go of when its allocation ends (`driver.node.occupied`).
 """
 
 import asyncio
@@ -14,11 +14,11 @@ import msgspec
 import structlog
 
 from driver.model.resourceclaim import ResourceClaim
-from driver.node.checkpoint import Book, Record, put
 from driver.node.claims import ClaimRef, NodeFacts, entry
 from driver.node.errors import ClaimRefusedError, StorageError
 from driver.node.held import PreparedClaim, conflict
-from driver.node.store import ClaimStore
+from driver.node.state.checkpoint import Book, Record, put
+from driver.node.state.store import ClaimStore
 
 _RETRY_S = 5.0
 

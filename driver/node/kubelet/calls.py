@@ -2,15 +2,15 @@
 
 from functools import partial
 
-from driver.node.cdi import AnswerDevice
 from driver.node.claims import ClaimRef
+from driver.node.containers.cdi import AnswerDevice
 from driver.node.faults import Reach, pass_by
+from driver.node.kubelet.service import ClaimWork, Preparing, Unpreparing
 from driver.node.link import Link
 from driver.node.local import LocalNode
 from driver.node.meter import Meter
 from driver.node.occupied import Occupied
 from driver.node.prepare import Preparer
-from driver.node.service import ClaimWork, Preparing, Unpreparing
 from driver.node.settings import NodeSettings
 
 

@@ -21,8 +21,8 @@ from driver._proto import (
     dra_v1beta1_pb2_grpc,
 )
 from driver.model.errors import QuadrantError
-from driver.node.cdi import AnswerDevice
 from driver.node.claims import ClaimRef
+from driver.node.containers.cdi import AnswerDevice
 from driver.obs.logging import operation
 
 # The names under which the services are registered, best first: the kubelet takes the first one

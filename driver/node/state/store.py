@@ -16,13 +16,13 @@ from pathlib import Path
 
 import structlog
 
-from driver.node.checkpoint import Book, DamagedLine, Record, encode
-from driver.node.claimlocks import ClaimLocks
-from driver.node.dropped import Dropped
 from driver.node.errors import NodeError, StorageError
 from driver.node.faults import FaultPoint, Reach, pass_by
 from driver.node.files import replace_file, sync_folder
 from driver.node.held import PreparedClaim
+from driver.node.state.checkpoint import Book, DamagedLine, Record, encode
+from driver.node.state.claimlocks import ClaimLocks
+from driver.node.state.dropped import Dropped
 
 # Decides on the book as it is now; what it returns is appended, what it raises goes to its caller.
 Change = Callable[[Book], Record | None]

@@ -8,12 +8,12 @@ import structlog
 
 from driver.node.health.bulletin import Bulletin
 from driver.node.health.service import add_health
+from driver.node.kubelet.probes import add_probes, checks, serve_probes
+from driver.node.kubelet.registration import RegistrationService, add_registration
+from driver.node.kubelet.service import Preparing, Unpreparing, add_services
+from driver.node.kubelet.sockets import bind, clear_dead
 from driver.node.meter import Meter
-from driver.node.probes import add_probes, checks, serve_probes
-from driver.node.registration import RegistrationService, add_registration
-from driver.node.service import Preparing, Unpreparing, add_services
 from driver.node.settings import NodeSettings
-from driver.node.sockets import bind, clear_dead
 
 # How long calls may go on when the plugin ends.
 _GRACE_S = 5.0

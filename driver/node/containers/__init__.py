@@ -1,0 +1,1 @@
+"""What containers see of a claim: CDI files and files of metadata."""

@@ -1,0 +1,1 @@
+"""How the kubelet finds the plugin and calls it: sockets, registration, gRPC services, probes."""

@@ -1,0 +1,1 @@
+"""What the plugin remembers of the claims it has prepared: durable, and rebuilt when lost."""
