@@ -15,7 +15,14 @@ from msgspec import structs
 
 from driver.model.api import OwnerReference
 from driver.model.quantity import Quantity
-from driver.model.resourceslice import Counter, CounterSet, Device, ResourcePool, ResourceSlice
+from driver.model.resourceslice import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceTaint,
+    ResourcePool,
+    ResourceSlice,
+)
 from driver.wire.encode import builtins
 
 # Limits of the API (k8s.io/api/resource/v1): devices of a slice, and of one whose devices carry
@@ -137,8 +144,11 @@ def plan(
     name; `last_generation` the highest that this process knows of. A pool counts for the scheduler
     when as many slices of its highest generation are there as each of them says. So a single
     write may keep the generation; several make a new one, which is complete with the last.
+    A taint that is published already keeps its time, whatever `wanted` says: a plugin that starts
+    anew knows less of it, and how long pods tolerate a taint is counted from there.
     """
     existing = {item.metadata.name: item for item in seen}
+    wanted = _with_times_of(existing.values(), wanted)
     generations = [s.spec.pool.generation for s in existing.values() if _is_of(s, wanted)]
     generation = max([last_generation, *generations])
     names = {item.name for item in wanted.slices}
@@ -193,6 +203,28 @@ def _is_rich(device: Device) -> bool:
         for value in (a.ints, a.bools, a.strings, a.versions)
     )
     return bool(device.taints or device.consumes_counters or any(v is not None for v in lists))
+
+
+def _with_times_of(seen: Iterable[ResourceSlice], wanted: Pool) -> Pool:
+    times = {
+        (device.name, taint.key, taint.value, taint.effect): taint.time_added
+        for item in seen
+        if _is_of(item, wanted)
+        for device in item.spec.devices
+        for taint in device.taints
+    }
+
+    def kept(device: Device, taint: DeviceTaint) -> DeviceTaint:
+        told = times.get((device.name, taint.key, taint.value, taint.effect))
+        return taint if told is None else structs.replace(taint, time_added=told)
+
+    def timed(device: Device) -> Device:
+        return structs.replace(device, taints=tuple(kept(device, one) for one in device.taints))
+
+    if not times:
+        return wanted
+    slices = (structs.replace(one, devices=tuple(map(timed, one.devices))) for one in wanted.slices)
+    return structs.replace(wanted, slices=tuple(slices))
 
 
 def _is_of(item: ResourceSlice, wanted: Pool) -> bool:

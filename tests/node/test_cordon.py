@@ -47,7 +47,7 @@ async def test_cards_are_closed_and_opened(server: ApiServer, settings: NodeSett
 
 
 async def test_a_restart_opens_nothing(server: ApiServer, settings: NodeSettings) -> None:
-    """Not even for a moment: the first slices have the taint."""
+    """Not even for a moment: the slices stay as they are, with the time of the taint."""
     annotate(server, "gpu-1")
     written: list[Any] = []
 

@@ -160,6 +160,28 @@ def test_one_changed_slice_keeps_the_generation_two_make_a_new_one() -> None:
     assert {item["spec"]["pool"]["generation"] for item in slices.items.values()} == {2}
 
 
+def test_a_taint_keeps_the_time_at_which_it_was_published() -> None:
+    """Also when a plugin that starts anew says another; a taint that is new brings its own."""
+
+    def tainted(time: str, *values: str) -> Pool:
+        taints = tuple(
+            DeviceTaint(key="k", value=value, effect="NoSchedule", time_added=time)
+            for value in values
+        )
+        return pool([Device(name="gpu-0", taints=taints)], driver=DRIVER, node=NODE)
+
+    slices = Slices()
+    slices.reconcile(tainted("2026-01-01T00:00:00Z", "a"))
+    assert slices.reconcile(tainted("2026-01-02T00:00:00Z", "a")) == 0
+    assert slices.reconcile(tainted("2026-01-03T00:00:00Z", "a", "b")) == 1
+    assert slices.reconcile(tainted("2026-01-04T00:00:00Z", "a", "b")) == 0
+    (stored,) = slices.seen()
+    seen = stored.spec.devices[0].taints
+    assert [taint.time_added for taint in seen] == ["2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"]
+    assert slices.reconcile(_pool("gpu-0")) == 1
+    assert slices.reconcile(tainted("2026-01-05T00:00:00Z", "a")) == 1
+
+
 def test_deleted_slices_come_back() -> None:
     """One, and all: never with a generation that was used for something else."""
     slices, wanted = Slices(), _many(300)
