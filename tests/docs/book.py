@@ -29,9 +29,6 @@ OFFLINE: Mapping[str, Way] = {
     'export PATH="$PWD/.venv/bin:$PATH"': Way(more="&& command -v quadrant"),
     "make help": Way(shows="test +Everything that needs no cluster"),
     "./hack/demo": Way(shows="four modes simulated"),
-    "quadrant simulate -f deviceclasses/gpu.yaml -f my-manifests/ -f inventory.yaml": Way(
-        shows="t4/gpu-0 by compact"
-    ),
     (
         "quadrant simulate -f examples/two-by-two/inventory.yaml -f deviceclasses/gpu.yaml "
         "-f examples/two-by-two/b-node-spread-gpu-compact.yaml"
@@ -127,6 +124,7 @@ CHART: Mapping[str, Way] = {
         "--set image.repository=REPOSITORY"
     ): Way(shows="STATUS: deployed"),
     "kubectl get resourceslices": RUNS,
+    "kubectl apply -f examples/two-by-two/a-node-compact-gpu-compact.yaml": Way(shows="created"),
     # With rules, so that there are some to look at below.
     _UPGRADE: Way(
         more='--set-json \'node.attributeRules=[{"match":"true","attributes":{"tier":"gold"}}]\'',
@@ -203,9 +201,6 @@ ELSEWHERE: Mapping[str, str] = {
         f"{_HACK_CLUSTER}::test_components_are_killed_frozen_and_restarted"
     ),
     "hack/cluster down": f"{_HACK_CLUSTER}::test_two_nodes_come_up_run_pods_and_leave_nothing",
-    "quadrant node --simulate=2xH100-SXM --mig=dynamic": (
-        "tests/cluster/test_restarts.py::test_killed_at_every_step"
-    ),
     "kubectl apply --dry-run=server -o yaml": (
         "tests/cluster/test_manifests.py::test_every_manifest_is_accepted"
     ),
@@ -220,10 +215,6 @@ ELSEWHERE: Mapping[str, str] = {
 _VENDOR = "the vendor's program, for a real card; hack/device-check reads the same"
 _SUITE = "it is what runs this test"
 EXCUSED: Mapping[str, str] = {
-    (
-        "helm install quadrant helm/quadrant --namespace quadrant-system --create-namespace "
-        "--set image.repository=…"
-    ): "the first command of CHART, where the page has no image to name",
     "./hack/test": _SUITE,
     "./hack/test --fast": _SUITE,
     "./hack/demo --cluster": "minutes; tests/cluster/test_modes.py runs the same four manifests",
