@@ -205,8 +205,10 @@ class Candidate:
         if isinstance(portion, Obstacle):
             return portion
         short = standing.device.shareable and standing.short_of(portion)
+        if short and standing.condition.left()[short] <= 0:
+            return _IN_USE
         if short:
-            return Obstacle(RejectionKind.TOO_LITTLE_LEFT, f"too little {short} left")
+            return Obstacle(RejectionKind.TOO_LITTLE_LEFT, f"not enough {short} left")
         return None if book.covers(standing) else _COUNTERS
 
     def _capacity(self, features: Features) -> Portion | None:

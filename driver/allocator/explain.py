@@ -4,7 +4,7 @@ Looks at every device alone, before anything is placed. A device that is given n
 still not go together with the others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from driver.allocator.demand import Demand, Obstacle
 from driver.allocator.plan import Plan
@@ -55,7 +55,21 @@ def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[Ob
         for device in pool.devices:
             if device not in selected:
                 yield other, device.id
-    for candidate in candidates:
-        obstacle = candidate.obstacle(plan.rules, plan.book) or (_TOGETHER if failed else None)
-        if obstacle is not None:
-            yield obstacle, candidate.standing.device.id
+    alone = [
+        (candidate.obstacle(plan.rules, plan.book), candidate.standing.device.id)
+        for candidate in candidates
+    ]
+    others = _without(demand, [device for obstacle, device in alone if obstacle is None])
+    for obstacle, device_id in alone:
+        if obstacle is not None or failed:
+            yield obstacle or others, device_id
+
+
+def _without(demand: Demand, fitting: Sequence[DeviceId]) -> Obstacle:
+    """Why devices that would do, each for itself, do not satisfy the demand."""
+    if len(fitting) < demand.count:
+        return Obstacle(
+            RejectionKind.TOO_FEW,
+            f"would do, but request {demand.name} asks for {demand.count} and there are no more",
+        )
+    return _TOGETHER

@@ -82,6 +82,7 @@ class RejectionKind(StrEnum):
     RELEASED = "released"
     TAINT = "taint"
     CONSTRAINT = "constraint"
+    TOO_FEW = "too-few"
     POOL = "pool"
     FEATURE = "feature"
     ERROR = "error"

@@ -188,8 +188,14 @@ def test_every_reason_is_of_a_kind() -> None:
     assert isinstance(outcome, Unsatisfiable)
     assert [(one.reason, one.kind) for one in outcome.rejections] == [
         ("cannot give that much capacity", RejectionKind.TOO_SMALL),
-        ("too little memory left", RejectionKind.TOO_LITTLE_LEFT),
+        ("not enough memory left", RejectionKind.TOO_LITTLE_LEFT),
     ]
+    taken = allocate(problem([slice_of(full)], asked, use=shared("gpu-1", "16Gi")))
+    assert isinstance(taken, Unsatisfiable)
+    assert taken.kinds() == (RejectionKind.IN_USE,)
+    few = allocate(problem([slice_of(*gpus(4))], claim(request(count=8))))
+    assert isinstance(few, Unsatisfiable)
+    assert [(one.count, one.kind) for one in few.rejections] == [(4, RejectionKind.TOO_FEW)]
     apart = claim(request(count=8)).matching(GROUP)
     outcome = allocate(problem([slice_of(*gpus(8))], apart))
     assert isinstance(outcome, Unsatisfiable)

@@ -249,7 +249,7 @@ BAD_CLASS = {
         (_empty_bundle, "webhook quadrant-commit", "fail", "caBundle is empty"),
         (_remove(ENDPOINTS, "quadrant-commit-1", HOME), "webhook quadrant-commit", "fail",
          "nobody is behind Service quadrant-system/quadrant-commit"),
-        (_no_webhook, "pod webhook, tried", "fail", "gets no gate"),
+        (_no_webhook, "pod webhook (dry run)", "fail", "gets no gate"),
         (_remove(LEASES, "quadrant-controller", HOME), "lease", "fail", "no controller has ever"),
         (_put(LEASES, lease("")), "lease", "fail", "nobody leads"),
         (_put(LEASES, lease("quadrant-controller-0_1234", age=60)), "lease", "fail",

@@ -74,7 +74,7 @@ def test_a_burst_gets_what_there_is_and_not_more(
     assert sorted(card["shares"] for card in report["cards"]) == [2, 2, 2, 2, 3, 3, 3, 3]
     assert len(report["placements"]) == 20
     assert len(report["pending"]) == 14
-    assert "too little memory left" in report["pending"][0]["reason"]
+    assert "not enough memory left" in report["pending"][0]["reason"]
     assert not report["pending"][0]["refused"]
 
 

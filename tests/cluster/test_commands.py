@@ -105,7 +105,7 @@ def test_doctor_finds_this_installation_healthy(site: Site) -> None:
     levels = {one["check"]: one["level"] for one in found["findings"]}
     assert found["healthy"]
     for check in (
-        "kubernetes", "webhook quadrant-commit", "webhook quadrant-pods", "pod webhook, tried",
+        "kubernetes", "webhook quadrant-commit", "webhook quadrant-pods", "pod webhook (dry run)",
         "lease", "slices", "device classes", "device plugin", "your rights",
     ):  # fmt: skip
         assert levels[check] == "ok", check
@@ -117,7 +117,7 @@ def test_doctor_finds_a_webhook_that_is_gone(site: Site) -> None:
     try:
         found = json.loads(quadrant(site, "doctor", "-o", "json", status=1).stdout)
         levels = {one["check"]: one["level"] for one in found["findings"]}
-        assert levels["pod webhook, tried"] == "fail"
+        assert levels["pod webhook (dry run)"] == "fail"
         assert levels["lease"] == "fail"
     finally:
         site.deployment.start_controller()

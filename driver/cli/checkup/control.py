@@ -22,7 +22,7 @@ _API, _LEASE, _LEADER, _VERSIONS, _GATED, _POLICY, _TRIAL = (
     "versions",
     "gated pods",
     "admission policy",
-    "pod webhook, tried",
+    "pod webhook (dry run)",
 )
 _EXPECTED = {COMMIT: "Fail", PODS: "Ignore", CONFIGS: "Ignore"}
 _SOON = timedelta(days=7)
