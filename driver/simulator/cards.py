@@ -16,8 +16,8 @@ _UNUSED = DeviceUse()
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """One card and what is in use of it; memory in bytes, cores in percent.
 
-    `shares` counts the claims that have a share or a part of it; an exclusive card has one holder
-    and no shares, and all of it is in use.
+    `shares` counts the shares and parts (MIG) of it that claims have, `parts` the parts among them;
+    an exclusive card has one holder and no shares, and all of it is in use.
     """
 
     node: str
@@ -30,6 +30,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     memory_used: int = 0
     cores_used: int = 0
     shares: int = 0
+    parts: int = 0
     exclusive: bool = False
 
 
@@ -91,7 +92,10 @@ def _on_node(
 
 def _with_part(whole: Card, part: Card) -> Card:
     return structs.replace(
-        whole, memory_used=whole.memory_used + part.memory_used, shares=whole.shares + 1
+        whole,
+        memory_used=whole.memory_used + part.memory_used,
+        shares=whole.shares + 1,
+        parts=whole.parts + 1,
     )
 
 

@@ -53,6 +53,7 @@ def card(
         memory_used_mib=used,
         cores_used=0,
         shares=shares,
+        parts=0,
         exclusive=exclusive,
     )
 

@@ -10,7 +10,7 @@ def _card(index: int, **changes: object) -> CardUse:
     facts: dict[str, object] = {
         "node": "n", "device": f"gpu-{index}", "index": index, "uuid": f"GPU-{index}",
         "product": "X", "nvlink_group": "", "memory_mib": 1024, "memory_used_mib": 0,
-        "cores_used": 0, "shares": 0, "exclusive": False,
+        "cores_used": 0, "shares": 0, "parts": 0, "exclusive": False,
     }  # fmt: skip
     return CardUse(**{**facts, **changes})  # type: ignore[arg-type]
 
@@ -24,6 +24,8 @@ def _card(index: int, **changes: object) -> CardUse:
         ({"shares": 1, "memory_used_mib": 10}, "▒1", "+1"),
         ({"shares": 3, "memory_used_mib": 1024}, "▒3", "+3"),
         ({"shares": 12, "memory_used_mib": 24}, "▒*", "+*"),
+        ({"shares": 2, "parts": 2, "memory_used_mib": 24}, "▚2", "%2"),
+        ({"shares": 1, "parts": 1, "memory_used_mib": 1024}, "▚1", "%1"),
     ],
 )
 def test_signs(changes: dict[str, object], unicode: str, ascii_: str) -> None:

@@ -122,6 +122,7 @@ def test_parts_of_cards_follow_the_policy(
     mig = ROOT / "deviceclasses" / "mig.yaml"
     report = _report(quadrant, file(wanted + _pod(count=2)), mig, EXTENDED)
     assert sorted(card["shares"] for card in report["cards"]) == used
+    assert sorted(card["parts"] for card in report["cards"]) == used
     assert [pod["pod"] for pod in report["pending"]] == ["one"]
 
 
@@ -263,7 +264,7 @@ def test_what_is_wrong_with_the_claim_comes_first(
     (pending,) = _report(quadrant, INVENTORY, file(_pod()))["pending"]
     assert "could not retrieve device class" in pending["reason"]
     (remedy,) = pending["wouldFit"]
-    assert remedy.startswith("mend first what the reason names")
+    assert remedy.startswith("correct what the reason names first")
 
 
 def test_tainted_and_full_nodes_are_left_out(
@@ -383,6 +384,6 @@ def test_the_json_is_an_interface(quadrant: Quadrant) -> None:
     ]  # fmt: skip
     assert list(report["cards"][0]) == [
         "node", "device", "index", "uuid", "product", "nvlinkGroup",
-        "memoryMiB", "memoryUsedMiB", "coresUsed", "shares", "exclusive",
+        "memoryMiB", "memoryUsedMiB", "coresUsed", "shares", "parts", "exclusive",
     ]  # fmt: skip
     assert msgspec.json.decode(result.stdout, type=Report).placements

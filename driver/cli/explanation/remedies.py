@@ -13,7 +13,7 @@ _NOT_EVEN_EMPTY = (
     "a node that has them"
 )
 
-_MEND_THE_CLAIM = "mend first what the reason names; only then is it looked for devices"
+_MEND_THE_CLAIM = "correct what the reason names first; devices are searched only after that"
 
 
 def remedies(inquiry: Inquiry, cluster: Cluster) -> tuple[str, ...]:

@@ -173,9 +173,10 @@ def _capacity(found: Matrix) -> Iterator[Text]:
 def _below(found: Matrix) -> Iterator[Text]:
     total = found.total
     waits = total.gated + total.nominated + total.waiting
+    who = "1 pod waits" if waits == 1 else f"{waits} pods wait"
     yield Text(
         f"{total.cards} cards on {total.nodes} nodes: {total.free} free, {total.in_use} in use, "
-        f"{total.tainted} closed; {waits} pods wait ({total.gated} for a decision, "
+        f"{total.tainted} closed; {who} ({total.gated} for a decision, "
         f"{total.nominated} nominated, {total.waiting} without a node)"
     )
 
@@ -197,9 +198,9 @@ def _legend(cards: Sequence[Card], signs: Signs) -> Iterator[str]:
     if drawn:
         yield drawn
     yield (
-        "FREE whole cards, of all   LARGEST free cards of one NVLink group (without groups: of the "
-        "node)   FRAG part of the free memory that is on cards in use   PENDING pods nominated for "
-        "the node, not scheduled yet"
+        "FREE cards with nothing in use   LARGEST free cards of one NVLink group (without groups: "
+        "of the node)   FRAG part of the free memory that is on cards in use   PENDING pods "
+        "nominated for the node, not scheduled yet"
     )
 
 

@@ -83,7 +83,7 @@ def matrix(cards: Sequence[CardUse], signs: Signs) -> list[Text]:
         line.append(f"  {_free(part):<5}  {_memory(part)}")
         lines.append(line)
     total = f"{'total':<{name_width}}  {'':<{cell_width}}  {_free(cards):<5}  {_memory(cards)}"
-    return [*lines, Text(total), Text(_legend(signs, grouped=_grouped(cards)), style="dim")]
+    return [*lines, Text(total), Text(_legend(cards, signs), style="dim")]
 
 
 def side_by_side(columns: Sequence[tuple[str, Sequence[CardUse]]], signs: Signs) -> list[Text]:
@@ -105,8 +105,8 @@ def side_by_side(columns: Sequence[tuple[str, Sequence[CardUse]]], signs: Signs)
     for line in lines:
         line.rstrip()
     lines[0].stylize("bold")
-    grouped = any(_grouped(cards) for _, cards in columns)
-    return [*lines, Text(_legend(signs, grouped=grouped), style="dim")]
+    shown = [card for _, cards in columns for card in cards]
+    return [*lines, Text(_legend(shown, signs), style="dim")]
 
 
 def _by_node(cards: Iterable[CardUse]) -> dict[str, list[CardUse]]:
@@ -121,6 +121,8 @@ def _cells(cards: Sequence[CardUse], signs: Signs) -> Text:
 
 
 def _cell(card: CardUse, signs: Signs) -> tuple[str, str]:
+    if card.parts:
+        return signs.mig + count(card.parts), "yellow"
     if card.exclusive or (card.shares == 1 and card.memory_used_mib == card.memory_mib):
         return signs.whole * 2, "red"
     if card.shares:
@@ -140,12 +142,14 @@ def _memory(cards: Iterable[CardUse]) -> str:
     return f"{used:.1f} of {sum(card.memory_mib for card in part) / MIB_PER_GIB:.1f} GiB in use"
 
 
-def _legend(signs: Signs, *, grouped: bool) -> str:
+def _legend(cards: Sequence[CardUse], signs: Signs) -> str:
     said = (
         f"{signs.free * 2} free   {signs.shared}2 shared by 2 claims   "
         f"{signs.whole * 2} one claim has all of it"
     )
-    return f"{said}   {signs.gap} another NVLink group" if grouped else said
+    if any(card.parts for card in cards):
+        said += f"   {signs.mig}2 divided (MIG), 2 parts in use"
+    return f"{said}   {signs.gap} another NVLink group" if _grouped(cards) else said
 
 
 def _grouped(cards: Sequence[CardUse]) -> bool:

@@ -67,7 +67,10 @@ class CardUse(
         "cores_used": "coresUsed",
     },
 ):
-    """One card at the end. An exclusive one has a single holder and no shares."""
+    """One card at the end. An exclusive one has a single holder and no shares.
+
+    Of its `shares`, `parts` are parts of a card that is divided (MIG).
+    """
 
     node: str
     device: str
@@ -79,6 +82,7 @@ class CardUse(
     memory_used_mib: int
     cores_used: int
     shares: int
+    parts: int
     exclusive: bool
 
 

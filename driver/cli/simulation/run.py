@@ -96,7 +96,7 @@ def _has_its_place(document: Document) -> bool:
 def _skipped(kinds: Mapping[str, int]) -> Iterator[str]:
     for kind, number in sorted(kinds.items()):
         objects = "1 object" if number == 1 else f"{number} objects"
-        yield f"{objects} of kind {kind} skipped: the simulation does not look at them"
+        yield f"{objects} of kind {kind} skipped: simulate does not support this kind"
 
 
 def _of_admission(warned: Mapping[str, Sequence[str]]) -> Iterator[str]:

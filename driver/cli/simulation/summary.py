@@ -82,5 +82,6 @@ def _card_use(card: Card) -> CardUse:
         memory_used_mib=card.memory_used // MIB,
         cores_used=card.cores_used,
         shares=card.shares,
+        parts=card.parts,
         exclusive=card.exclusive,
     )

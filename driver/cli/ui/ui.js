@@ -162,9 +162,10 @@
   const draw = () => {
     const focused = document.activeElement && document.activeElement.id;
     const total = data.total;
+    const waits = total.gated + total.nominated + total.waiting;
     byId("total").textContent =
       `${total.cards} cards on ${total.nodes} nodes: ${total.free} free, ${total.inUse} in use, `
-      + `${total.tainted} closed. ${total.gated + total.nominated + total.waiting} pods wait. `
+      + `${total.tainted} closed. ${waits === 1 ? "1 pod waits" : `${waits} pods wait`}. `
       + `${Math.round(total.fragmentation)} % of the free memory is on cards in use.`;
     byId("models").replaceChildren(...total.capacity.map(modelRow));
     findCards();

@@ -31,10 +31,12 @@ def look(card: CardUse, pods: Sequence[str]) -> Look:
     used = card.memory_used_mib / _MIB_PER_GIB
     who = f"\npods: {', '.join(pods)}" if pods else ""
     name = f"{card.node}, GPU {card.index}, {card.product or card.device}"
-    if card.exclusive or (card.shares == 1 and 0 < card.memory_mib == card.memory_used_mib):
+    full = 0 < card.memory_mib == card.memory_used_mib
+    if card.exclusive or (full and card.shares == 1 and not card.parts):
         return Look("whole", WHOLE, 100, f"{name}: one claim has all of its {memory:.1f} GiB{who}")
     if card.shares:
-        claims = "1 claim has" if card.shares == 1 else f"{card.shares} claims have"
+        what = "part" if card.parts else "claim"
+        claims = f"1 {what} has" if card.shares == 1 else f"{card.shares} {what}s have"
         percent = round(100 * card.memory_used_mib / card.memory_mib) if card.memory_mib else 0
         words = f"{name}: {claims} {used:.1f} of {memory:.1f} GiB{who}"
         return Look("shared", str(card.shares), percent, words)
