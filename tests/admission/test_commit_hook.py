@@ -311,5 +311,5 @@ async def test_what_came_of_a_review_is_counted(stage: Stage) -> None:
     assert counted("quadrant_commit_denials_total", reason="not-leading") == 1
     assert counted("quadrant_commit_decision_seconds_count") == 3
     assert counted("quadrant_commit_score_count", policy="compact") == 1
-    assert counted("quadrant_rejections_total", axis="gpu", reason="too-little-left") == 1
+    assert counted("quadrant_rejections_total", axis="gpu", reason="in-use") == 1
     assert counted("quadrant_conflicts_total", what="review") == 1

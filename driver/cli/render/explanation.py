@@ -31,11 +31,15 @@ def _lines(account: Account) -> Iterator[Text]:
             yield from map(Text, _axis(axis, things))
     yield from _block("WHAT WOULD MAKE IT FIT", [f"- {one}" for one in account.would_fit])
     said = [
-        f"{one.time[:19] or 'now'}  {one.about}  {one.reason}: {one.note}"
-        for one in account.recorded
+        f"{_moment(one.time)}  {one.about}  {one.reason}: {one.note}" for one in account.recorded
     ]
     yield from _block("RECORDED", said)
     yield from _block("WARNINGS", list(account.warnings))
+
+
+def _moment(time: str) -> str:
+    # The API tells times in UTC, of events with microseconds.
+    return f"{time[:19]}Z" if time else "now"
 
 
 def _block(title: str, lines: list[str]) -> Iterator[Text]:
