@@ -29,6 +29,7 @@ from driver.wire.admission import AdmissionRequest
 _log = structlog.get_logger(__name__)
 
 # Within this time our watch shows a version that the API server asks about; mostly it is a few ms.
+# It counts from the beginning of the question, so that time is left for what comes after.
 SHOWN_WITHIN_S = 3.0
 LOOK_AGAIN_S = 0.002
 # A take-over is over within a second, mostly. The question waits for it: a refusal would put the
@@ -129,9 +130,10 @@ class CommitHook:
         return Denied(reason, close=self._term.refusal(self._clock()) is not None)
 
     async def _ruling(self, proposal: Proposal, *, dry_run: bool) -> Ruling:
+        until = asyncio.get_running_loop().time() + SHOWN_WITHIN_S
         await self._taken_over()
         if self._term.refusal(self._clock()) is None:
-            if not await self._is_shown(proposal):
+            if not await self._is_shown(proposal, until=until):
                 return Deny(
                     f"claim {proposal.key}: its version {proposal.base} has not reached the "
                     "Quadrant controller; it will be retried",
@@ -149,14 +151,14 @@ class CommitHook:
                 while self._term.taking_over(self._clock()):  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_FOR_TERM_S)
 
-    async def _is_shown(self, proposal: Proposal) -> bool:
+    async def _is_shown(self, proposal: Proposal, *, until: float) -> bool:
         """Whether our own watch has shown the claim at this version, or at a later one.
 
         A review proves nothing: whoever reaches our port can send one, about a claim of any UID,
         version and state. What it says of the past is believed only where the watch says the same.
         """
         try:
-            async with asyncio.timeout(SHOWN_WITHIN_S):
+            async with asyncio.timeout_at(until):
                 # The cluster's state has no events for one claim; this wait is short.
                 while not self._knows(proposal):  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_AGAIN_S)

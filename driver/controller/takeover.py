@@ -64,7 +64,8 @@ async def _announce(claims: Iterable[ObjectKey], writer: ClaimWriter) -> None:
 
     One mark is enough; it precedes the list. Where there is no claim to be marked, nothing is done.
     """
-    for claim in islice(claims, ANNOUNCE_TRIES):
+    # A list: the watch goes on changing what it shows while a write is under way.
+    for claim in list(islice(claims, ANNOUNCE_TRIES)):
         try:
             await writer.announce(claim)
         except KubeError as error:

@@ -141,6 +141,30 @@ async def test_a_new_leader_moves_every_free_claim(server: ApiServer, rest: Rest
         assert int(after["metadata"]["resourceVersion"]) > version(before)
 
 
+async def test_a_take_over_is_announced_though_claims_go_meanwhile(
+    server: ApiServer, rest: Rest
+) -> None:
+    """The claim to be marked is gone, and the watch says so while the write is under way."""
+    for name in ("a", "b", "c"):
+        stored(server, proposed(claim(name, request()), picked("gpu-0")))
+    claims = Informer(rest, CLAIMS, ResourceClaim, on_event=lambda _event: None)
+    watching = asyncio.create_task(claims.run())
+    await claims.synced()
+    marked: list[str] = []
+
+    class Slow(ClaimWriter):
+        async def announce(self, claim: ObjectKey) -> None:
+            marked.append(claim.name)
+            if len(marked) == 1:
+                server.remove(CLAIMS, claim.name, claim.namespace)
+                await until(lambda: claim not in claims.objects)
+            await super().announce(claim)
+
+    await asyncio.wait_for(take_over(claims, Slow(rest), silent_from=soon(0)), 20)
+    assert len(marked) == 2
+    await ended(watching)
+
+
 async def test_a_take_over_leaves_allocated_claims_alone(server: ApiServer, rest: Rest) -> None:
     """Nothing can land on them: one gets the mark of a new leader, the others not even that."""
     before = [
