@@ -4,7 +4,7 @@ Looks at every device alone, before anything is placed. A device that is given n
 still not go together with the others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from driver.allocator.demand import Demand, Obstacle
 from driver.allocator.plan import Plan
@@ -59,15 +59,15 @@ def _of_demand(plan: Plan, demand: Demand, *, failed: bool) -> Iterable[tuple[Ob
         (candidate.obstacle(plan.rules, plan.book), candidate.standing.device.id)
         for candidate in candidates
     ]
-    others = _without(demand, [device for obstacle, device in alone if obstacle is None])
+    others = _without(demand, fitting=sum(obstacle is None for obstacle, _ in alone))
     for obstacle, device_id in alone:
         if obstacle is not None or failed:
             yield obstacle or others, device_id
 
 
-def _without(demand: Demand, fitting: Sequence[DeviceId]) -> Obstacle:
-    """Why devices that would do, each for itself, do not satisfy the demand."""
-    if len(fitting) < demand.count:
+def _without(demand: Demand, *, fitting: int) -> Obstacle:
+    """Why so many devices that would do, each for itself, do not satisfy the demand."""
+    if fitting < demand.count:
         return Obstacle(
             RejectionKind.TOO_FEW,
             f"would do, but request {demand.name} asks for {demand.count} and there are no more",

@@ -62,7 +62,7 @@ class HeldDevices:
         """
         if self._collection is None:
             return
-        await self._create(_rule(device, self._collection, name=_WAKE, effect=_NONE))
+        await self._create(device, self._collection, name=_WAKE, effect=_NONE)
         _log.info("scheduler woken: pods wait beside a free device", device=str(device))
 
     async def tend(self) -> None:
@@ -91,14 +91,14 @@ class HeldDevices:
     async def _taint(self, device: DeviceId, collection: str) -> None:
         if self._ledger.holder(device) is None:
             return
-        rule = _rule(device, collection, name=_name(device), effect="NoSchedule")
-        if await self._create(rule):
+        if await self._create(device, collection, name=_name(device), effect="NoSchedule"):
             _log.info("device tainted until its holder goes", device=str(device))
 
-    async def _create(self, rule: dict[str, object]) -> bool:
+    async def _create(self, device: DeviceId, collection: str, *, name: str, effect: str) -> bool:
         """Whether it was not there yet."""
+        rule = _rule(device, collection, name=name, effect=effect)
         try:
-            await self._rest.create(str(self._collection), encode(rule))
+            await self._rest.create(collection, encode(rule))
         except AlreadyExists:
             return False
         return True
