@@ -54,16 +54,6 @@ class Lab(NamedTuple):
     machine: fake.FakeMachine
     mps: Path
 
-    def setting(self, card: int, name: str) -> str:
-        """What a card is set to; 0 where nobody has set it."""
-        path = self.machine.state / f"card-{card}" / name
-        return path.read_text().strip() if path.exists() else "0"
-
-    def parts(self, card: int) -> int:
-        """How many GPU instances a card has."""
-        path = self.machine.state / f"card-{card}" / "instances"
-        return path.read_text().count("gpu ") if path.exists() else 0
-
 
 @pytest.fixture(scope="module")
 def lab(whole_site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
@@ -113,9 +103,9 @@ def nothing_left(lab: Lab, site: Site) -> Iterator[None]:
     yield
     site.clear()
     for card in (0, 1):
-        assert lab.parts(card) == 0
-        assert lab.setting(card, "compute-mode") == "0"
-        assert lab.setting(card, "timeslice") == "0"
+        assert lab.machine.parts(card) == 0
+        assert lab.machine.setting(card, "compute-mode") == "0"
+        assert lab.machine.setting(card, "timeslice") == "0"
     assert list(lab.mps.glob("*/state.json")) == []
     assert list((lab.mps / "wanted").iterdir()) == []
 
@@ -179,7 +169,7 @@ def test_whole(lab: Lab) -> None:
     assert seen["NVIDIA_VISIBLE_DEVICES"] == uuid
     assert seen["PIPES"] == seen["PRELOAD"] == ""
     card = int(lab.site.devices_of(name)[0][1].removeprefix("gpu-"))
-    assert lab.setting(card, "mig-mode").split()[:1] in (["0"], [])
+    assert lab.machine.setting(card, "mig-mode").split()[:1] in (["0"], [])
     lab.site.delete(name)
 
 
@@ -193,16 +183,16 @@ def test_mig(lab: Lab) -> None:
     lines = [line for line in large if line.startswith("QUADRANT_DEVICE_")]
     assert len(lines) == 1
     assert large[lines[0]].endswith("profile=3g.40gb")
-    assert sorted(lab.parts(card) for card in (0, 1)) == [0, 2]
+    assert sorted(lab.machine.parts(card) for card in (0, 1)) == [0, 2]
     lab.site.delete(name)
-    assert [lab.parts(card) for card in (0, 1)] == [0, 0]
+    assert [lab.machine.parts(card) for card in (0, 1)] == [0, 0]
 
 
 def test_a_cut_card_is_not_given_whole(lab: Lab) -> None:
     """The scheduler knows it from the counters: the second whole card waits, parts go on."""
     site = lab.site
     example(lab, "mig")
-    (cut,) = (card for card in (0, 1) if lab.parts(card))
+    (cut,) = (card for card in (0, 1) if lab.machine.parts(card))
     for index in (0, 1):
         site.api.create("claims", claim(f"whole-{index}", request(index=index)))
     pods = [pod(f"w{i}", claims={"gpu": existing(f"whole-{i}")}, node=NODE) for i in (0, 1)]
@@ -212,7 +202,7 @@ def test_a_cut_card_is_not_given_whole(lab: Lab) -> None:
     site.wait("the scheduler to say so", lambda: site.condition(f"w{cut}")[0] == "Unschedulable")
     site.delete("parts")
     site.running(f"w{cut}")
-    assert lab.parts(cut) == 0
+    assert lab.machine.parts(cut) == 0
     site.delete("w0", "w1")
 
 
@@ -228,7 +218,7 @@ def test_a_card_in_use_is_not_cut(lab: Lab) -> None:
     site.wait("the scheduler to say so", lambda: site.condition("part")[0] == "Unschedulable")
     site.delete("share-1")
     site.running("part")
-    assert [lab.parts(card) for card in (0, 1)] == [0, 1]
+    assert [lab.machine.parts(card) for card in (0, 1)] == [0, 1]
     site.delete("part", "share-0")
 
 
@@ -247,7 +237,7 @@ def test_a_burst_of_parts(lab: Lab) -> None:
         return [one["metadata"]["name"] for one in pods if one["status"]["phase"] == "Running"]
 
     site.wait("14 pods to run", lambda: len(run()) == 14)
-    assert [lab.parts(card) for card in (0, 1)] == [7, 7]
+    assert [lab.machine.parts(card) for card in (0, 1)] == [7, 7]
     waiting = sorted(set(names) - set(run()))
     site.delete(*run()[:8])
     site.running(*waiting)
@@ -296,11 +286,11 @@ def test_time_slicing(lab: Lab) -> None:
     names = example(lab, "time-slicing")
     (card,) = {lab.site.devices_of(name)[0][1] for name in names}
     index = int(card.removeprefix("gpu-"))
-    assert lab.setting(index, "timeslice") == "3"
+    assert lab.machine.setting(index, "timeslice") == "3"
     lab.site.delete(names[0])
-    assert lab.setting(index, "timeslice") == "3"
+    assert lab.machine.setting(index, "timeslice") == "3"
     lab.site.delete(names[1])
-    assert lab.setting(index, "timeslice") == "0"
+    assert lab.machine.setting(index, "timeslice") == "0"
 
 
 def test_mps(lab: Lab) -> None:
@@ -315,15 +305,15 @@ def test_mps(lab: Lab) -> None:
         assert seen["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "30"
         assert "control" in seen["PIPES"].split()
         assert seen["PRELOAD"] == ""
-    assert lab.setting(index, "compute-mode") == "3"
+    assert lab.machine.setting(index, "compute-mode") == "3"
     (log,) = lab.mps.glob("*/log/control.log")
     told = log.read_text()
     assert "set_default_active_thread_percentage 30" in told
     assert "set_default_device_pinned_mem_limit 0 4096M" in told
     lab.site.delete(names[0])
-    assert lab.setting(index, "compute-mode") == "3"
+    assert lab.machine.setting(index, "compute-mode") == "3"
     lab.site.delete(names[1])
-    assert lab.setting(index, "compute-mode") == "0"
+    assert lab.machine.setting(index, "compute-mode") == "0"
 
 
 def test_shares(lab: Lab) -> None:

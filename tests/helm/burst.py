@@ -1,13 +1,11 @@
-"""Short pods without a pause, from a thread of its own, while something else happens."""
+"""Short pods without a pause, while something else happens."""
 
 import itertools
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
-from typing import Self
 
 from tests.cluster.api import Api
+from tests.helm.beside import Beside
 from tests.helm.chart import Object
 
 _LOOK_S = 0.1
@@ -16,7 +14,7 @@ _AT_ONCE = 4
 _PATIENCE_S = 150.0
 
 
-class Burst:
+class Burst(Beside):
     """Keeps some pods going: each is created, runs, is deleted, and another follows.
 
     Use it as a context. At its end the last pods are waited for; `wrongs` then says what went
@@ -25,33 +23,19 @@ class Burst:
 
     def __init__(self, state: Object, kinds: Sequence[Object], *, name: str) -> None:
         """`kinds` are the specs of pods, taken in turn; their names begin with `name`."""
-        self._state = state
+        super().__init__(state, name="burst")
         self._name = name
         self._kinds = kinds
         self._names = itertools.count()
         self._born: dict[str, float] = {}
         self._leaving: set[str] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="burst")
         self.done = 0
-        self.wrongs: list[str] = []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with closing(Api(self._state)) as api:
-                while self._born or self._leaving or not self._stop.is_set():
-                    self._turn(api)
-                    time.sleep(_LOOK_S)
-        except Exception as error:  # noqa: BLE001 - told to whoever asked for the burst
-            self.wrongs.append(f"the burst broke off: {error!r}")
+    def work(self, api: Api) -> None:
+        """Until all of its pods have gone."""
+        while self._born or self._leaving or not self._stop.is_set():
+            self._turn(api)
+            time.sleep(_LOOK_S)
 
     def _turn(self, api: Api) -> None:
         there = {pod["metadata"]["name"]: pod for pod in api.list("pods", labelSelector="burst")}

@@ -48,16 +48,6 @@ class Lab(NamedTuple):
     release: Release
     machine: fake.FakeMachine
 
-    def setting(self, card: int, name: str) -> str:
-        """What a card is set to; 0 where nobody has set it."""
-        path = self.machine.state / f"card-{card}" / name
-        return path.read_text().strip() if path.exists() else "0"
-
-    def parts(self, card: int) -> int:
-        """How many GPU instances a card has."""
-        path = self.machine.state / f"card-{card}" / "instances"
-        return path.read_text().count("gpu ") if path.exists() else 0
-
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
@@ -120,9 +110,9 @@ def nothing_left(lab: Lab) -> Iterator[None]:
     lab.release.kubectl("delete", "pods", "--all", "--now")
     lab.release.wait("claims to go", lambda: not lab.release.get("resourceclaims"))
     for card in (0, 1):
-        assert lab.parts(card) == 0
-        assert lab.setting(card, "compute-mode") == "0"
-        assert lab.setting(card, "timeslice") == "0"
+        assert lab.machine.parts(card) == 0
+        assert lab.machine.setting(card, "compute-mode") == "0"
+        assert lab.machine.setting(card, "timeslice") == "0"
 
 
 def example(lab: Lab, name: str) -> list[str]:
@@ -165,7 +155,7 @@ def test_whole(lab: Lab) -> None:
     card = card_of(lab)
     uuid = attribute(published(lab)[f"gpu-{card}"], "uuid")
     assert seen(lab, name)["NVIDIA_VISIBLE_DEVICES"] == uuid
-    assert lab.setting(card, "mig-mode").split()[:1] in (["0"], [])
+    assert lab.machine.setting(card, "mig-mode").split()[:1] in (["0"], [])
 
 
 def test_mig(lab: Lab) -> None:
@@ -175,16 +165,16 @@ def test_mig(lab: Lab) -> None:
     assert small.startswith("MIG-")
     assert large.startswith("MIG-")
     assert small != large
-    assert sorted(lab.parts(card) for card in (0, 1)) == [0, 2]
+    assert sorted(lab.machine.parts(card) for card in (0, 1)) == [0, 2]
 
 
 def test_time_slicing(lab: Lab) -> None:
     """Both pods are on one card, whose rhythm is set until the last has left."""
     names = example(lab, "time-slicing")
     card = card_of(lab)
-    assert lab.setting(card, "timeslice") == "3"
+    assert lab.machine.setting(card, "timeslice") == "3"
     lab.release.kubectl("delete", "pod", names[0], "--now")
-    assert lab.setting(card, "timeslice") == "3"
+    assert lab.machine.setting(card, "timeslice") == "3"
 
 
 def test_mps(lab: Lab) -> None:
@@ -197,7 +187,7 @@ def test_mps(lab: Lab) -> None:
         assert environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "30"
         assert "control" in environment["PIPES"].split()
         assert environment["PRELOAD"] == ""
-    assert lab.setting(card, "compute-mode") == "3"
+    assert lab.machine.setting(card, "compute-mode") == "3"
     (keeper,) = lab.release.pods("app.kubernetes.io/component=mps")
     script = "cat /run/gpu.quadrant.dev/mps/*/log/control.log"
     told = lab.release.kubectl("-n", NAMESPACE, "exec", keeper, "--", "sh", "-c", script)

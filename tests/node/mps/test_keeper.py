@@ -82,8 +82,7 @@ def told(folder: MpsFolder, name: str) -> list[str]:
 
 def mode(machine: fake.FakeMachine, card: int) -> str:
     """A card's compute mode."""
-    path = machine.state / f"card-{card}" / "compute-mode"
-    return path.read_text().strip() if path.exists() else DEFAULT
+    return machine.setting(card, "compute-mode")
 
 
 def alive(process: int) -> bool:

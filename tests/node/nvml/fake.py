@@ -67,6 +67,16 @@ class FakeMachine:
         new.write_text(text)
         new.rename(folder / name)
 
+    def setting(self, card: int, name: str) -> str:
+        """What a card is set to; 0 where nobody has set it."""
+        path = self.state / f"card-{card}" / name
+        return path.read_text().strip() if path.exists() else "0"
+
+    def parts(self, card: int) -> int:
+        """How many GPU instances a card has."""
+        path = self.state / f"card-{card}" / "instances"
+        return path.read_text().count("gpu ") if path.exists() else 0
+
     def log(self) -> list[str]:
         """What was changed through the library, in order."""
         path = self.state / "log"
